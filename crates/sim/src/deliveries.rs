@@ -8,7 +8,7 @@ use fairwave_units::{Bytes, Duration, Time};
 /// The delivery samples of one sender. Its scoreboard reports each copy of a packet: in flight, arrived, lost.
 #[derive(Clone, Debug)]
 pub(crate) struct Deliveries {
-    rate: DeliveryRate,
+    pub(crate) rate: DeliveryRate,
     packet: Bytes,
     /// The last copy of each number from the first unacknowledged one on.
     copies: VecDeque<(Time, SentStamp)>,
@@ -97,11 +97,6 @@ impl Deliveries {
     /// The current acknowledgement carried a mark: it applies to all packets that it newly acknowledges.
     pub(crate) fn on_marked(&mut self, packets: u64) {
         self.rate.on_marked(Bytes::new(self.packet.get().saturating_mul(packets)));
-    }
-
-    /// The application has nothing to send, although the rule allows it.
-    pub(crate) fn on_app_limited(&mut self) {
-        self.rate.mark_app_limited();
     }
 
     /// The sample of all events since the last one.

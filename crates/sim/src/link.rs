@@ -309,11 +309,8 @@ impl SimLink {
         self.forget_departed(now);
         let Some(RedFront { red, packet_bytes, marks }) = self.red.as_deref_mut() else { return false };
         let free_at = self.wire.free_at();
-        let queue_packets = if red.counts_bytes() {
-            self.wire.backlog_bytes(now) / *packet_bytes
-        } else {
-            self.departures.len() as f64
-        };
+        let queue_packets =
+            if red.config.bytes { self.wire.backlog_bytes(now) / *packet_bytes } else { self.departures.len() as f64 };
         let is_selected = red.drops(now, queue_packets, (free_at <= now).then_some(free_at));
         // RFC 3168 s7: marks up to the upper threshold, drops beyond it.
         if is_selected && *marks && !red.is_beyond_thresholds() && headers.mark(kind) {

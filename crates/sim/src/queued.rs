@@ -13,7 +13,7 @@ pub(crate) struct Queued {
     /// Whether an event is pending for the end of the packet on the wire.
     is_busy: bool,
     /// Packets dropped at this event.
-    dropped: Vec<SimPacket>,
+    pub(crate) dropped: Vec<SimPacket>,
     most_bytes: u64,
     /// Time up to which the integral of the queue is complete.
     counted_until: Time,
@@ -67,15 +67,5 @@ impl Queued {
         let next = self.discipline.dequeue(&mut Fates { now, headers, dropped: &mut self.dropped, marked });
         self.is_busy = next.is_some();
         next
-    }
-
-    /// A packet that was dropped at this event.
-    pub(crate) fn pop_dropped(&mut self) -> Option<SimPacket> {
-        self.dropped.pop()
-    }
-
-    /// Whether a packet was dropped at this event.
-    pub(crate) fn has_dropped(&self, packet: &SimPacket) -> bool {
-        self.dropped.contains(packet)
     }
 }

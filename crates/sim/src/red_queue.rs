@@ -14,7 +14,7 @@ pub(crate) struct RedQueue {
     min_th_packets: f64,
     max_th_packets: f64,
     max_p: f64,
-    config: RedConfig,
+    pub(crate) config: RedConfig,
     packets_per_s: f64,
     average_packets: f64,
     /// Arrivals since the last drop.
@@ -45,11 +45,6 @@ impl RedQueue {
             count: -1.0,
             next_adaption: Time::ZERO + ADAPTION_PERIOD,
         }
-    }
-
-    /// Whether the queue is measured in bytes.
-    pub(crate) fn counts_bytes(&self) -> bool {
-        self.config.bytes
     }
 
     /// Whether the average queue exceeds the upper threshold.

@@ -55,11 +55,11 @@ pub(crate) struct WindowSender {
     /// Whether the first lost packet is sent immediately, regardless of the window.
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
-    window_limited: bool,
+    pub(crate) window_limited: bool,
     usage: WindowUsage,
     /// Send time of the last packet.
     last_sent: Time,
-    marks: MarkEchoes,
+    pub(crate) marks: MarkEchoes,
     /// Exists only if packets are or were paced: by option from the start, by the rule from the time when it first sets
     /// a rate.
     pacer: Option<Box<WindowPacer>>,
@@ -93,7 +93,7 @@ impl WindowUsage {
 
 /// Congestion marks that the receiver reported.
 #[derive(Clone, Copy, Debug, Default)]
-struct MarkEchoes {
+pub(crate) struct MarkEchoes {
     /// The receiver's count so far.
     count: u64,
     /// Marks that the rule has not been told about, and those of the current acknowledgement.
@@ -102,7 +102,7 @@ struct MarkEchoes {
     /// A mark was answered as a loss: no other one until this number is acknowledged.
     answered_until: u64,
     /// Whether the last acknowledgement cut the window by a mark.
-    has_cut: bool,
+    pub(crate) has_cut: bool,
 }
 
 /// State of a sender.
@@ -202,11 +202,6 @@ impl WindowSender {
         self.board.next() >= self.config.size_packets
     }
 
-    /// Whether the window, not the application, stopped the last attempt to send.
-    pub(crate) fn is_window_limited(&self) -> bool {
-        self.window_limited
-    }
-
     /// Ends a burst of maximum length at this acknowledgement; the rest waits for the next one. `may_send_new` as for
     /// [`WindowSender::poll_send`].
     pub(crate) fn end_burst(&mut self, may_send_new: bool) {
@@ -283,7 +278,7 @@ impl WindowSender {
         }
         self.window_limited = !has_receiver_room;
         if let Some(deliveries) = self.board.deliveries() {
-            deliveries.on_app_limited();
+            deliveries.rate.mark_app_limited();
         }
         None
     }
@@ -366,11 +361,6 @@ impl WindowSender {
             self.marks =
                 MarkEchoes { count: self.marks.count + new, pending: self.marks.pending + new, new, ..self.marks };
         }
-    }
-
-    /// Whether the last acknowledgement cut the window by a mark.
-    pub(crate) fn has_cut_by_mark(&self) -> bool {
-        self.marks.has_cut
     }
 
     /// Answers a mark as a loss, at most once per window of data (RFC 3168 s6.1.2).

@@ -238,7 +238,7 @@ impl Transit<'_> {
         }
         let at = &mut self.network.links[link as usize];
         let is_idle = at.enqueue(now, packet, &mut self.contents.headers);
-        if at.queued.as_ref().is_none_or(|queued| !queued.has_dropped(&packet)) {
+        if at.queued.as_ref().is_none_or(|queued| !queued.dropped.contains(&packet)) {
             self.trace(packet, TraceKind::Entered, Some(link));
         }
         self.drop_selected(link);
@@ -297,7 +297,7 @@ impl Transit<'_> {
     /// Drops what the queue of a link selected.
     fn drop_selected(&mut self, link: u32) {
         while let Some(packet) =
-            self.network.links[link as usize].queued.as_mut().and_then(|queued| queued.pop_dropped())
+            self.network.links[link as usize].queued.as_mut().and_then(|queued| queued.dropped.pop())
         {
             self.network.links[link as usize].counts.dropped_packets += 1;
             self.trace(packet, TraceKind::Dropped, Some(link));

@@ -151,7 +151,7 @@ fn await_offer(transit: &mut Transit<'_>, index: u32) {
     let flow = &mut transit.flows[index];
     let (Some(sender), Some(offer)) = (flow.source.sender(), &mut flow.offer) else { return };
     // An application without remaining data needs no event.
-    if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
+    if sender.window_limited || sender.has_sent_all() || offer.is_waiting {
         return;
     }
     if let Some(at) = offer.next_packet(now, flow.data_bytes) {
@@ -216,7 +216,7 @@ pub(crate) fn arrive(transit: &mut Transit<'_>, packet: SimPacket) {
     }
     if sender.on_ack(now, packet.number, &blocks, packet.stamp) {
         flow.losses.push((now, LossKind::Loss));
-    } else if sender.has_cut_by_mark() {
+    } else if sender.marks.has_cut {
         flow.losses.push((now, LossKind::Mark));
     }
     if let Some(header) = header {

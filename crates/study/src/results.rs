@@ -49,7 +49,7 @@ impl Results {
         if fs::metadata(out).is_ok_and(|meta| meta.is_dir()) {
             return Err(StudyError::refused(out, "is a directory", "name a file in it, such as results.parquet"));
         }
-        let beside = journal_of(out);
+        let beside = with_ending(out, ".part");
         if !is_resumed {
             if out.exists() {
                 return Err(StudyError::refused(
@@ -295,11 +295,6 @@ pub fn read_parquet(path: &Path) -> Result<Table, StudyError> {
         schema.push(&mut table, row);
     }
     Ok(table)
-}
-
-/// The journal of a file of results.
-fn journal_of(out: &Path) -> PathBuf {
-    with_ending(out, ".part")
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

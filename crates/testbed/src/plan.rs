@@ -98,7 +98,7 @@ impl Plan {
         let (mut delays, mut congestions) = (BTreeMap::new(), Vec::new());
         for (index, session) in scenario.sessions.iter().enumerate() {
             let (from, to) = (port_of[&session.from], port_of[&session.to]);
-            let source = source_address(&mut places[from], from, places_address(to), session, &mut delays)?;
+            let source = source_address(&mut places[from], from, address(to, 1, false), session, &mut delays)?;
             let congestion = congestion(scenario.scheme_of(session))?;
             if let Some(name) = congestion.iter().find(|name| !congestions.contains(*name)) {
                 congestions.push(name.clone());
@@ -115,10 +115,6 @@ impl Plan {
             seed: scenario.seed,
         })
     }
-}
-
-fn places_address(port: usize) -> IpAddr {
-    address(port, 1, false)
 }
 
 /// The kernel's name of the rule of a session of kernel TCP; `None` if the node's rule runs it.

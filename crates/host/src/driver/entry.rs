@@ -13,7 +13,7 @@ use super::pace::PublishPace;
 use super::returns::Link;
 use super::watch::Watch;
 use crate::connect::ConnectError;
-use crate::crypto::{Pair, SessionKeys};
+use crate::crypto::Pair;
 use crate::handler::Handler;
 use crate::proof::Proof;
 use crate::session::{Session, SessionStats};
@@ -83,11 +83,6 @@ impl OpenSession {
         let Some(reply) = self.reply.take() else { return };
         // The caller may be gone.
         let _ = reply.send(never_was(reason, by_peer).map_or_else(|| Ok(self.session.clone()), Err));
-    }
-
-    /// The keys to close it with: of all its keys only those of control packets, at their present position.
-    pub(crate) fn into_closing(self) -> SessionKeys {
-        SessionKeys::Closing(self.control)
     }
 
     /// Statistics with what it did as a source, and what it saw as a sink.

@@ -345,7 +345,7 @@ impl Driver {
                         if let Some(tunnel) = entry.tunnel.and_then(|number| self.tunnels.get_mut(number)) {
                             tunnel.on_closed(now);
                         }
-                        self.host.return_keys(session, entry.into_closing());
+                        self.host.return_keys(session, SessionKeys::Closing(entry.control));
                         self.list_sessions();
                     }
                 }

@@ -65,7 +65,7 @@ impl Paths {
         let Some(place) = self.places.get_mut(id.0 as usize) else { return };
         let Some(path) = place else { return };
         path.leave(slot, in_flight);
-        if path.is_deserted() {
+        if path.members().next().is_none() {
             self.by_address.remove(&path.address());
             *place = None;
             self.free.push(id);

@@ -107,10 +107,6 @@ impl SharedPath {
         self.members.iter().map(|member| member.slot)
     }
 
-    pub(super) fn is_deserted(&self) -> bool {
-        self.members.is_empty()
-    }
-
     /// Data sent before this is outside the model.
     pub(super) fn begins(&self) -> Time {
         self.begins

@@ -160,12 +160,6 @@ impl Requests {
         }
     }
 
-    /// When the first request lapses, if nothing comes.
-    pub fn lapses_at(&self, patience: Duration) -> Option<Time> {
-        let since = self.streams.values().flat_map(|stream| stream.asks.values()).map(|ask| ask.since).min();
-        since.map(|since| since.saturating_add(patience))
-    }
-
     /// The next request to make, if less than `window` is asked for, or if it is for `MAX_WORD` bytes at most.
     pub fn next(&mut self, now: Time, window: Bytes) -> Option<Request> {
         if self.open >= MAX_OPEN {
@@ -407,7 +401,6 @@ mod tests {
         requests.want(1, 0..100_000);
         all(&mut requests, ms(0), WINDOW);
         assert_eq!(requests.on_data(ms(60), 1, &(10_000..20_000)), 10_000);
-        assert_eq!(requests.lapses_at(PATIENCE), Some(ms(100)));
         // The second request started at 65 536; of the first, something came at 60 ms.
         requests.lapse(ms(100), PATIENCE);
         assert_eq!(all(&mut requests, ms(100), WINDOW), [Request { stream: 1, range: 65_536..100_000 }]);
@@ -419,7 +412,6 @@ mod tests {
         assert_eq!(ranges, [5000..10_000, 20_000..65_536]);
         assert_eq!(requests.on_data(ms(162), 1, &(0..100_000)), 85_000);
         assert!(requests.is_complete());
-        assert_eq!(requests.lapses_at(PATIENCE), None);
     }
 
     #[test]

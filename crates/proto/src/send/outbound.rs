@@ -303,7 +303,7 @@ impl Outbound {
         let Some(sender) = self.senders.get_mut(session) else { return };
         let id = sender.member().map(PathMember::id);
         let path = id.and_then(|id| self.paths.get_mut(id)).map(|path| (path, slot(session)));
-        let has_news = path.is_some() && sender.has_report();
+        let has_news = path.is_some() && sender.reported.is_some();
         if let Some(Settlement { arrived, lost, .. }) = sender.end_report(now, path) {
             self.events.push_back(OutboundEvent::Reported { session, arrived, lost });
         }

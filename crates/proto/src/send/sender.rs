@@ -68,7 +68,7 @@ pub(crate) struct Sender {
     reported_numbers: ReportedNumbers,
     marks: EcnValidation,
     /// Result of the reports in the packet that is being read.
-    reported: Option<Settlement>,
+    pub(crate) reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
     /// Bytes of all data packets sent, as IP packets.
     sent_bytes: u64,
@@ -436,11 +436,6 @@ impl Sender {
     /// How it is set up.
     pub(crate) fn setup(&self) -> &SenderSetup {
         &self.setup
-    }
-
-    /// Whether the packet that is being read brought a report.
-    pub(crate) fn has_report(&self) -> bool {
-        self.reported.is_some()
     }
 
     /// Whether it has anything to send.

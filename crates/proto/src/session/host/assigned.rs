@@ -43,11 +43,6 @@ impl<C: Crypto> Host<C> {
         self.control.grants.nodes.exchange(direction).is_some()
     }
 
-    /// Whether the grants of a direction's end node are assigned.
-    pub fn is_assigned(&self, direction: Direction) -> bool {
-        self.control.grants.nodes.get(direction).is_some_and(|node| node.assignment().is_some())
-    }
-
     /// A node that shares by claims and grants hears what its sessions used since it last did.
     pub(super) fn see_used(&mut self, now: Time, direction: Direction) {
         if self.control.grants.nodes.exchange(direction).is_some() {

@@ -1,7 +1,7 @@
 //! Sessions in groups at one node: groups share its capacity, and the sessions of each share the group's part.
 
 use super::claimant::Claimant;
-use super::fill::Fill;
+use super::fill::{Fill, Queries};
 
 /// Scales the weights of a node's rows, so that one level for all rows gives each group the share of one session of
 /// weight 1, and the sessions of a group parts of that by their own weights.
@@ -69,7 +69,7 @@ fn level_with_room(capacity_bps: f64, rows: &mut [Claimant]) -> f64 {
     for row in rows.iter_mut().filter(|row| row.claim_bps / row.weight >= most) {
         row.claim_bps = f64::INFINITY;
     }
-    Fill::of_shares(capacity_bps, rows).level()
+    Fill::for_queries(Queries::Shares, capacity_bps, rows).level()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Maximum send rates of a source's sessions.
 
 use super::claimant::{Capped, Claimant};
-use super::fill::Fill;
+use super::fill::{Fill, Queries};
 use super::near;
 use super::water::{Vessel, Water};
 
@@ -23,7 +23,7 @@ pub fn caps(capacity_bps: f64, rows: &[Capped]) -> Vec<f64> {
         .iter()
         .map(|row| Claimant { claim_bps: row.limit_bps, weight: row.weight, minimum_bps: row.minimum_bps })
         .collect();
-    let fill = Fill::of_shares(capacity_bps, &claims);
+    let fill = Fill::for_queries(Queries::Shares, capacity_bps, &claims);
     if fill.level() < f64::INFINITY {
         return claims.iter().map(|row| fill.share_bps(row)).collect();
     }

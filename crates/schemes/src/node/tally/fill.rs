@@ -30,12 +30,12 @@ pub struct Fill {
 
 /// Queries that a [`Fill`] must answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Queries {
-    /// The rows' shares.
+pub(super) enum Queries {
+    /// Only level and shares: usually nothing is sorted.
     Shares,
     /// The rows' shares and offers.
     Offers,
-    /// Offers to newcomers of any weight.
+    /// Offers to newcomers of any weight: all rows are sorted once.
     Newcomers,
 }
 
@@ -46,17 +46,7 @@ impl Fill {
         Self::for_queries(Queries::Offers, capacity_bps, rows)
     }
 
-    /// Only level and shares: usually nothing is sorted.
-    pub(super) fn of_shares(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::for_queries(Queries::Shares, capacity_bps, rows)
-    }
-
-    /// One sort of all rows: any offer to a newcomer is possible.
-    pub(super) fn for_newcomers(capacity_bps: f64, rows: &[Claimant]) -> Self {
-        Self::for_queries(Queries::Newcomers, capacity_bps, rows)
-    }
-
-    fn for_queries(asked: Queries, capacity_bps: f64, rows: &[Claimant]) -> Self {
+    pub(super) fn for_queries(asked: Queries, capacity_bps: f64, rows: &[Claimant]) -> Self {
         let (mut minima, mut most_weight) = (0.0, 0.0_f64);
         for row in rows {
             minima += row.minimum_bps;
@@ -146,5 +136,5 @@ impl Queries {
 pub(super) fn narrow(most: Option<fairwave_units::Rate>, rows: &[Claimant]) -> Option<Fill> {
     let most_bps = most?.as_bps();
     let sum: f64 = rows.iter().map(|row| row.claim_bps).sum();
-    (sum > most_bps).then(|| Fill::of_shares(most_bps, rows))
+    (sum > most_bps).then(|| Fill::for_queries(Queries::Shares, most_bps, rows))
 }

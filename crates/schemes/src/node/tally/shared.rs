@@ -5,7 +5,7 @@ use fairwave_units::{Rate, Time};
 use super::caps::caps;
 use super::claimant::Capped;
 use super::claimant::Claimant;
-use super::fill::Fill;
+use super::fill::{Fill, Queries};
 use super::headroom::{RecentHeadroom, head_bps};
 use super::options::TallyOptions;
 use super::plain_step::{MAX_STEPS, scale_steps, step_bps};
@@ -208,8 +208,8 @@ fn share_out(capacity_bps: f64, groups: &[Terms], rows: &[SharedRow]) -> Vec<Por
         // A row that took as much as possible would raise its group's claim.
         let most_bps = fill.offer_bps(claim).min(maximum_bps(group)).max(share_bps);
         let wide = (most_bps > share_bps).then(|| Fill::new(most_bps, &claims));
-        let of_shares = if wide.is_some() { Fill::of_shares } else { Fill::new };
-        let inner = of_shares(share_bps, &claims);
+        let asked = if wide.is_some() { Queries::Shares } else { Queries::Offers };
+        let inner = Fill::for_queries(asked, share_bps, &claims);
         for (place, claim) in places.iter().zip(&claims) {
             let offer = wide.as_ref().unwrap_or(&inner).offer_bps(claim).min(maximum_bps(&rows[*place].terms));
             let (share, minimum) = (inner.share_bps(claim), inner.minimum_bps(claim));

@@ -178,7 +178,9 @@ impl SinkNode {
                 row.ledger.adopt(claim.in_force, claim.rate_in_force.as_bps().min(cap_bps));
             }
         } else if claim.in_force > row.ledger.last() && row.claim_heard() == 0 {
-            row.ledger.go_on_above(claim.in_force);
+            // This node has forgotten giving that number: numbers continue above it. Nothing is in force, as the lease
+            // expired before the node could forget.
+            row.ledger.adopt(claim.in_force, 0.0);
         } else {
             row.ledger.confirm(claim.in_force);
         }
@@ -213,7 +215,8 @@ impl SinkNode {
         }
     }
 
-    pub(super) fn remove_plain(&mut self, session: u64) {
+    /// Closes a session whose source runs plain GTP: all its data have arrived.
+    pub fn close_plain(&mut self, session: u64) {
         if self.rows.get(session).is_some_and(|row| row.plain().is_some()) {
             self.remove(session);
             self.next_tick = Time::ZERO;

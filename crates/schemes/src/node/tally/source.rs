@@ -12,7 +12,7 @@ use super::by_group::weigh_by_group;
 use super::caps::caps;
 use super::claimant::Capped;
 use super::claimant::Claimant;
-use super::fill::Fill;
+use super::fill::{Fill, Queries};
 use super::headroom::head_bps;
 use super::message::{ClaimTo, GrantMessage, MAX_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;
@@ -106,7 +106,7 @@ impl SourceNode {
     fn start_opening(&self) -> Opening {
         let rows: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
         let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
-        let fill = Fill::for_newcomers(self.capacity_bps, &rows);
+        let fill = Fill::for_queries(Queries::Newcomers, self.capacity_bps, &rows);
         // Use of the capacity by other processes is not known here.
         let uncapped_bps = if self.is_assigned { 0.0 } else { (self.capacity_bps - capped).max(0.0) };
         Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps }
@@ -215,7 +215,8 @@ impl SourceNode {
         row.note_allowed();
     }
 
-    pub(super) fn remove_plain(&mut self, session: u64) {
+    /// Closes a session whose sink runs plain GTP; its sink notices that by GTP's own means.
+    pub fn close_plain(&mut self, session: u64) {
         if self.sessions.get(session).is_some_and(|row| row.remotes.iter().all(|half| half.speaks == Speaks::PlainGtp))
         {
             self.sessions.remove(session);

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use super::fill::Queries;
 use super::*;
 
 const INF: f64 = f64::INFINITY;
@@ -268,7 +269,7 @@ proptest! {
         rows in vec(claimant(), 0..20), newcomer in claimant(), capacity in 3e3..1e4_f64
     ) {
         let newcomer = Claimant { claim_bps: INF, ..newcomer };
-        let beside = Fill::for_newcomers(capacity, &rows).offer_with_newcomers_bps(&newcomer, 0.0, 0.0);
+        let beside = Fill::for_queries(Queries::Newcomers, capacity, &rows).offer_with_newcomers_bps(&newcomer, 0.0, 0.0);
         let all: Vec<_> = rows.into_iter().chain([newcomer]).collect();
         let offer = Fill::new(capacity, &all).offer_bps(&newcomer);
         prop_assert!((beside - offer).abs() <= 1e-9 * capacity, "{beside} is not {offer}");
@@ -282,8 +283,8 @@ proptest! {
     ) {
         let weight = |row: &Claimant| if is_weighted { row.weight } else { 1.0 };
         let rows: Vec<_> = rows.iter().map(|row| Claimant { minimum_bps: 0.0, weight: weight(row), ..*row }).collect();
-        let (fill, shares) = (Fill::new(capacity, &rows), Fill::of_shares(capacity, &rows));
-        let all = Fill::for_newcomers(capacity, &rows);
+        let (fill, shares) = (Fill::new(capacity, &rows), Fill::for_queries(Queries::Shares, capacity, &rows));
+        let all = Fill::for_queries(Queries::Newcomers, capacity, &rows);
         let is_close = |found: f64, expected: f64| found == expected || (found - expected).abs() <= 1e-12 * expected;
         prop_assert!(is_close(fill.level(), all.level()) && is_close(shares.level(), all.level()));
         for row in &rows {

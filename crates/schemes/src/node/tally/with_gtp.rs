@@ -18,11 +18,6 @@ impl SinkNode {
     pub fn set_plain_steps(&mut self, session: u64, alpha: f64, beta: f64) {
         self.with_plain(session, |plain| plain.set_steps(alpha, beta));
     }
-
-    /// Closes such a session: all its data have arrived.
-    pub fn close_plain(&mut self, session: u64) {
-        self.remove_plain(session);
-    }
 }
 
 impl SourceNode {
@@ -37,11 +32,6 @@ impl SourceNode {
     /// Plain GTP's expected rate arrives, and takes effect immediately.
     pub fn on_feedback(&mut self, now: Time, session: u64, expected: Rate) {
         self.take_feedback(now, session, expected.as_bps());
-    }
-
-    /// Closes such a session; its sink notices that by GTP's own means.
-    pub fn close_plain(&mut self, session: u64) {
-        self.remove_plain(session);
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) struct RttProbe {
     /// End of the probe; `None` until little is in flight.
     done: Option<Time>,
     /// Whether a round trip of it is over.
-    is_round_done: bool,
+    pub(super) is_round_done: bool,
     /// Samples of packets sent before more than this many bytes were delivered are too low.
     limited_until: Option<u64>,
 }
@@ -46,11 +46,6 @@ impl RttProbe {
         }
         self.is_round_done |= is_round_start;
         false
-    }
-
-    /// Whether a round trip of the probe is over.
-    pub(super) fn has_round(&self) -> bool {
-        self.is_round_done
     }
 
     /// Whether it has lasted as long as it should (CheckProbeRTTDone).

@@ -58,24 +58,9 @@ impl<A: Amend> Bbr<A> {
         self.model.bandwidth()
     }
 
-    /// The path's delivery rate without that bound.
-    pub fn max_bandwidth(&self) -> Rate {
-        self.model.bandwidth.max()
-    }
-
     /// The path's round-trip time without a queue; `None` before the first sample.
     pub fn min_rtt(&self) -> Option<Duration> {
         self.model.min_rtt.least()
-    }
-
-    /// Maximum bytes in flight by losses of probes; `None` before the first.
-    pub fn long_term_bound(&self) -> Option<Bytes> {
-        self.model.long_term.bytes().map(Bytes::new)
-    }
-
-    /// Whether the path was ever found to be full.
-    pub fn is_path_full(&self) -> bool {
-        self.model.full_pipe.was_reached
     }
 
     /// A packet is sent, with the stamp that [`DeliveryRate::on_sent`] gave it.
@@ -267,7 +252,7 @@ impl<A: Amend> Bbr<A> {
         let most = model.probe_rtt_window();
         if model.probe_rtt.on_sample(now, sample, most, model.rounds.is_start) {
             model.rounds.begin(delivered);
-        } else if model.probe_rtt.has_round() {
+        } else if model.probe_rtt.is_round_done {
             self.end_probe_rtt(now, delivered);
         }
     }

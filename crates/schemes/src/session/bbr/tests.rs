@@ -46,7 +46,7 @@ fn close(rate: Rate, mbps: f64) -> bool {
 fn startup__ends_on_a_bandwidth_plateau() {
     let mut world = world(5.0);
     world.run_to(Drain);
-    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+    assert!(close(world.model.model.bandwidth.max(), 8.0), "{}", world.model.model.bandwidth.max());
     assert!(world.model.model.full_pipe.is_now && world.model.model.full_pipe.was_reached);
     assert_eq!(world.states, [Startup, Drain]);
 }
@@ -108,7 +108,7 @@ fn probe_up__ends_on_loss_when_app_limited() {
     world.rate.mark_app_limited();
     world.lose(5);
     assert_eq!(world.model.state(), ProbeDown);
-    assert!(world.model.model.cycle.was_too_high && world.model.long_term_bound().is_none());
+    assert!(world.model.model.cycle.was_too_high && world.model.model.long_term.bytes().is_none());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn startup_and_probe_up__stay_while_app_limited_without_loss() {
     let mut world = world(5.0);
     world.application_us = Some(10_000);
     world.run_until(4.5);
-    assert_eq!((world.model.state(), world.model.is_path_full()), (Startup, false));
+    assert_eq!((world.model.state(), world.model.model.full_pipe.was_reached), (Startup, false));
 
     let mut world = world_in(ProbeUp);
     world.application_us = Some(10_000);
@@ -134,7 +134,7 @@ fn probe_down__ends_on_in_flight() {
     world.run_to(ProbeUp);
     world.run_to(ProbeDown);
     assert_eq!(world.model.model.state.pacing_gain(), 0.9);
-    assert!(world.model.long_term_bound().is_some());
+    assert!(world.model.model.long_term.bytes().is_some());
     while world.model.state() == ProbeDown {
         world.run_for(0.0001);
     }
@@ -199,7 +199,7 @@ fn startup__finds_the_bandwidth_of_a_link_with_aggregation() {
     let mut world = world(5.0);
     (world.report_us, world.waits_count) = (20_000, true);
     world.run_to(Drain);
-    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+    assert!(close(world.model.model.bandwidth.max(), 8.0), "{}", world.model.model.bandwidth.max());
     let model = &world.model.model;
     assert!(model.extra_acked >= 10 * PACKET, "{}", model.extra_acked);
     assert!(model.max_in_flight() > 2 * model.bdp(1.0));
@@ -226,7 +226,7 @@ fn sub_packet_bdp__keeps_four_packets_in_the_window() {
     world.run_to(ProbeCruise);
     world.run_for(4.0);
     assert!(world.model.window_bytes() >= Bytes::new(4 * PACKET));
-    assert!(close(world.model.max_bandwidth(), 0.1), "{}", world.model.max_bandwidth());
+    assert!(close(world.model.model.bandwidth.max(), 0.1), "{}", world.model.model.bandwidth.max());
     let goodput = world.goodput(20.0);
     assert!(goodput > 11.9, "{goodput}"); // 12.5 packets a second
 }
@@ -242,10 +242,10 @@ fn bandwidth__of_ten_times_is_found_in_doubling_steps() {
     world.buffer_us = 20_000;
     let start = world.model.model.rounds.count;
     let mut bounds = Vec::new();
-    while !close(world.model.max_bandwidth(), 8.0) {
-        assert!(world.now_us < 60_000_000, "{} {:?}", world.model.max_bandwidth(), world.states);
+    while !close(world.model.model.bandwidth.max(), 8.0) {
+        assert!(world.now_us < 60_000_000, "{} {:?}", world.model.model.bandwidth.max(), world.states);
         world.run_for(0.04);
-        bounds.extend(world.model.long_term_bound());
+        bounds.extend(world.model.model.long_term.bytes());
     }
     // A probe starts after at most 63 round trips or 3 s; then 1, 2, 4 ... packets a round trip.
     let rounds = world.model.model.rounds.count - start;
@@ -261,7 +261,7 @@ fn bandwidth__of_a_tenth_is_adapted_to_within_two_cycles() {
     let bound = world.model.model.short_term.rate.expect("packets were lost");
     assert!(bound < Rate::mbps(4.0), "{bound}");
     world.run_for(14.0);
-    assert!(close(world.model.max_bandwidth(), 0.8), "{}", world.model.max_bandwidth());
+    assert!(close(world.model.model.bandwidth.max(), 0.8), "{}", world.model.model.bandwidth.max());
 }
 
 #[test]
@@ -289,16 +289,16 @@ fn spurious_fast_recovery__restores_bounds_and_probe() {
     world.run_to(ProbeUp);
     world.run_to(ProbeRefill);
     world.run_to(ProbeUp);
-    let before = world.model.long_term_bound();
+    let before = world.model.model.long_term.bytes();
     let (short_term, window) = (world.model.model.short_term, world.model.window_bytes());
     world.lose(10);
     let undo = world.model.model.undo;
-    assert_eq!((undo.short_term, undo.long_term.map(Bytes::new), undo.state), (short_term, before, Some(ProbeUp)));
+    assert_eq!((undo.short_term, undo.long_term, undo.state), (short_term, before, Some(ProbeUp)));
     assert_eq!(world.model.state(), ProbeDown);
     world.find(10);
     assert_eq!(world.model.state(), ProbeRefill);
     assert_eq!(world.model.model.short_term, short_term);
-    assert!(world.model.long_term_bound() >= before && world.model.window_bytes() >= window);
+    assert!(world.model.model.long_term.bytes() >= before && world.model.window_bytes() >= window);
     world.run_to(ProbeUp);
 }
 
@@ -307,17 +307,17 @@ fn spurious_timeout__restores_the_window_and_bounds() {
     let mut world = world(0.5);
     world.run_to(ProbeUp);
     world.run_to(ProbeCruise);
-    let (bound, short_term) = (world.model.long_term_bound(), world.model.model.short_term);
+    let (bound, short_term) = (world.model.model.long_term.bytes(), world.model.model.short_term);
     let window = world.model.window_bytes();
     let in_flight = world.rate.in_flight().get() / PACKET;
     world.model.on_timeout(Bytes::ZERO);
     assert!(world.model.window_bytes() <= Bytes::new(4 * PACKET));
     let undo = world.model.model.undo;
-    assert_eq!((undo.short_term, undo.long_term.map(Bytes::new)), (short_term, bound));
+    assert_eq!((undo.short_term, undo.long_term), (short_term, bound));
     // All packets in flight count as lost, and arrive after all.
     world.lose(in_flight);
     world.find(in_flight);
-    assert_eq!((world.model.model.short_term, world.model.long_term_bound()), (short_term, bound));
+    assert_eq!((world.model.model.short_term, world.model.model.long_term.bytes()), (short_term, bound));
     assert!(world.model.window_bytes().get() * 10 >= window.get() * 9, "{:?}", world.model.window_bytes());
 }
 
@@ -326,11 +326,11 @@ fn probe_rtt__during_startup_returns_to_startup() {
     let mut world = world(5.0);
     world.application_us = Some(10_000);
     world.run_until(6.0);
-    assert!(!world.model.is_path_full());
+    assert!(!world.model.model.full_pipe.was_reached);
     assert!(world.has_followed(&[Startup, ProbeRtt, Startup]), "{:?}", world.states);
     world.application_us = None;
     world.run_to(Drain);
-    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+    assert!(close(world.model.model.bandwidth.max(), 8.0), "{}", world.model.model.bandwidth.max());
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn probe_up__loss_scales_the_bound_and_ends_it() {
     world.run_to(ProbeRefill);
     world.run_to(ProbeUp);
     let target = world.model.model.target_in_flight();
-    assert!(world.model.long_term_bound().is_some());
+    assert!(world.model.model.long_term.bytes().is_some());
     // Sent with only a packet in flight: the bound falls to seven tenths of the target.
     let sample = RateSample {
         newly_lost: Bytes::new(PACKET),
@@ -357,19 +357,19 @@ fn probe_up__loss_scales_the_bound_and_ends_it() {
     };
     world.tell(&sample);
     assert_eq!(world.model.state(), ProbeDown);
-    assert_eq!(world.model.long_term_bound(), Some(Bytes::new((target as f64 * BETA) as u64)));
+    assert_eq!(world.model.model.long_term.bytes(), Some((target as f64 * BETA) as u64));
 }
 
 #[test]
 fn probe_refill__app_limited_samples_change_no_bandwidth() {
     let mut world = world_in(ProbeRefill);
-    let before = world.model.max_bandwidth();
+    let before = world.model.model.bandwidth.max();
     world.application_us = Some(10_000);
     world.rate.mark_app_limited();
     world.run_to(ProbeUp);
-    assert_eq!(world.model.max_bandwidth(), before);
+    assert_eq!(world.model.model.bandwidth.max(), before);
     world.application_us = None;
     world.run_to(ProbeDown);
     world.run_to(ProbeCruise);
-    assert!(close(world.model.max_bandwidth(), 8.0), "{}", world.model.max_bandwidth());
+    assert!(close(world.model.model.bandwidth.max(), 8.0), "{}", world.model.model.bandwidth.max());
 }

@@ -51,7 +51,7 @@ fn cycle__follows_startup_and_drain() {
     // The queue has drained when drain ends: down ends immediately.
     assert_eq!(world.states[..5], [Startup, Drain, ProbeCruise, ProbeRefill, ProbeUp], "{:?}", world.states);
     assert!(world.has_followed(&[ProbeUp, ProbeDown, ProbeCruise]), "{:?}", world.states);
-    let mbps = world.model.max_bandwidth().as_mbps();
+    let mbps = world.model.model.bandwidth.max().as_mbps();
     assert!((7.8..8.3).contains(&mbps), "{mbps}");
     assert!(world.model.min_rtt().unwrap() < Duration::from_millis(42));
 }
@@ -60,7 +60,11 @@ fn cycle__follows_startup_and_drain() {
 fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
     let mut world = world(0.3);
     world.run_until(3.0);
-    assert!(world.model.is_path_full() && world.model.long_term_bound().is_some(), "{:?}", world.states);
+    assert!(
+        world.model.model.full_pipe.was_reached && world.model.model.long_term.bytes().is_some(),
+        "{:?}",
+        world.states
+    );
     let goodput = world.goodput(10.0);
     assert!(goodput > 930.0, "{goodput}");
     assert!(world.lost * 50 < world.sent, "{} of {} lost", world.lost, world.sent);
@@ -184,7 +188,7 @@ fn marks__in_most_packets_of_a_probe_end_it() {
         world.run_for(0.001);
     }
     assert!(world.now_us - begin_us < 130_000, "{} us", world.now_us - begin_us);
-    assert!(world.model.long_term_bound().is_some());
+    assert!(world.model.model.long_term.bytes().is_some());
 }
 
 /// Twice the bytes that arrive between two reports are the window.

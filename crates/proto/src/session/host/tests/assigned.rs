@@ -52,7 +52,9 @@ fn assign__grants_of_another_take_the_place_of_the_own() {
     let (mut network, session) = running(80.0);
     near(mbps_until(&mut network, ms(1500)), 80.0);
     network.hosts[1].assign(SINK, assignment());
-    assert!(network.hosts[1].is_assigned(SINK) && !network.hosts[1].is_assigned(Direction::Sending));
+    let nodes = &network.hosts[1].control.grants.nodes;
+    let is_assigned = |direction| nodes.get(direction).is_some_and(|node| node.assignment().is_some());
+    assert!(is_assigned(SINK) && !is_assigned(Direction::Sending));
     // Until it hears of a grant it goes on with what it had.
     near(mbps_until(&mut network, ms(2500)), 80.0);
     granted(&mut network, session, Some(25.0), 3000);

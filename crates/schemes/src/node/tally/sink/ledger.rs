@@ -157,12 +157,6 @@ impl GrantLedger {
         }
     }
 
-    /// A source has a number that this node has forgotten giving: numbers continue above it. Nothing is in force, as
-    /// the lease expired before the node could forget.
-    pub(super) fn go_on_above(&mut self, number: u64) {
-        self.adopt(number, 0.0);
-    }
-
     /// Takes over the grant in force at a source that knew this node before its restart.
     pub(super) fn adopt(&mut self, number: u64, bps: f64) {
         self.last = number.saturating_add(1000).min(MAX_NUMBER) as u32;
