@@ -83,10 +83,10 @@ UDTSOCKET open(const Args& args) {
 
 void serve(const Args& args) {
     const sockaddr_in address = address_of(args.address);
-    const UDTSOCKET door = open(args);
-    if (UDT::bind(door, reinterpret_cast<const sockaddr*>(&address), sizeof address) == UDT::ERROR) fail_udt("bind");
-    if (UDT::listen(door, 1) == UDT::ERROR) fail_udt("listen");
-    const UDTSOCKET socket = UDT::accept(door, nullptr, nullptr);
+    const UDTSOCKET listener = open(args);
+    if (UDT::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == UDT::ERROR) fail_udt("bind");
+    if (UDT::listen(listener, 1) == UDT::ERROR) fail_udt("listen");
+    const UDTSOCKET socket = UDT::accept(listener, nullptr, nullptr);
     if (socket == UDT::INVALID_SOCK) fail_udt("accept");
     std::vector<char> piece(PIECE_BYTES);
     unsigned long long bytes = 0;

@@ -26,7 +26,7 @@ from types import FrameType
 
 # prctl(2): adopt descendants whose parent has ended.
 PR_SET_CHILD_SUBREAPER = 36
-# Seconds that a process which was told to end has for it, if `--grace` does not say otherwise: the system kills it when
+# Seconds that a process has to end after a signal, if `--grace` does not say otherwise: the system kills it when
 # its parent dies, or it notices a closed pipe, and a busy machine needs a moment for both.
 GRACE_S = 20.0
 # Caches of compilers, which outlive builds by design.

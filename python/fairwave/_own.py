@@ -49,13 +49,13 @@ def own_rules(schemes: Schemes | None) -> list[_core._OwnRule]:
 
 def fingerprint(schemes: Schemes | None) -> bytes:
     """Tell rules apart by their source and that of the classes above, for results that are gone on with later."""
-    told = hashlib.blake2b()
+    digest = hashlib.blake2b()
     for name, make in (schemes or {}).items():
         parts = [part for part in make.__mro__ if part is not object] if isinstance(make, type) else [make]
-        told.update(f"{name}\0{len(parts)}\0".encode())
+        digest.update(f"{name}\0{len(parts)}\0".encode())
         for part in parts:
-            told.update(f"{_source(part)}\0".encode())
-    return told.digest()[:16] if schemes else b""
+            digest.update(f"{_source(part)}\0".encode())
+    return digest.digest()[:16] if schemes else b""
 
 
 def _source(make: Any) -> str:

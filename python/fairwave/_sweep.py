@@ -206,10 +206,10 @@ def _work(spec: tuple[str, bytes, _core.SweepCall, Schemes | None], runs: list[i
 
 def _task_name(core: _core.Sweep, part: list[int]) -> str:
     """Name a task by its content: one that is submitted twice is one, and one that is lost is run again."""
-    told = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for word in [*core.own_columns(), "", *map(core.key, part)]:
-        told.update(f"{word}\0".encode())
-    return f"fairwave-{told.hexdigest()}"
+        digest.update(f"{word}\0".encode())
+    return f"fairwave-{digest.hexdigest()}"
 
 
 def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepCall, Schemes | None]) -> None:

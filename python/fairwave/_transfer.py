@@ -190,10 +190,10 @@ class Server:
             ``loss_share``, ``late_share`` and ``marked_share`` of the packets of the last ten seconds; ``lateness_s``
             of late packets; and ``delivery_rate_bps`` over the last second. Unknown numbers are NaN.
         """
-        told = pd.DataFrame(self._core.why(), columns=["sends", *_WHY_WORDS, *_WHY_NUMBERS])
-        told.insert(0, "direction", ["get" if sends else "put" for sends in told["sends"]])
-        told[_WHY_NUMBERS] = told[_WHY_NUMBERS].astype(float)
-        return told[["peer", "direction", *_WHY_WORDS[1:], *_WHY_NUMBERS]]
+        rows = pd.DataFrame(self._core.why(), columns=["sends", *_WHY_WORDS, *_WHY_NUMBERS])
+        rows.insert(0, "direction", ["get" if sends else "put" for sends in rows["sends"]])
+        rows[_WHY_NUMBERS] = rows[_WHY_NUMBERS].astype(float)
+        return rows[["peer", "direction", *_WHY_WORDS[1:], *_WHY_NUMBERS]]
 
     def close(self) -> None:
         """Stop all transfers and the server."""

@@ -13,7 +13,7 @@ import pytest
 import fairwave as fw
 
 INF = float("inf")
-# Window-based schemes: those with a first window, which pace or do not. BBR sets its own rate, told by its sender.
+# Window-based schemes: those with a first window, which pace or do not. BBR sets its own rate, reported by its sender.
 OPTIONS = fw.schemes().set_index("name")["options"]
 NAMES = [str(name) for name, options in OPTIONS.items() if {"initial_window", "pacing"} <= set(options)]
 

@@ -49,7 +49,7 @@ def mine(rule: Any, **more: Any) -> fw.Run:
 def test_own_rule__is_the_built_in_one_where_it_says_the_same() -> None:
     own, built_in = mine(NewReno), fw.simulate(TWO, runs=1, scheme="sack")
     columns = ["rate_bps", "sent_packets", "lost_packets"]
-    # A time-out would tell them apart: the rule is not told what was in flight then.
+    # A time-out would tell them apart: the rule does not receive what was in flight then.
     assert own.summary["sessions"][0]["timeouts"] == 0
     assert_frame_equal(own.sessions[columns], built_in.sessions[columns])
     assert own.sessions["scheme"].tolist() == ["mine", "cubic"]

@@ -84,19 +84,19 @@ def test_why__tells_what_holds_a_session_and_its_path(tmp_path: Path) -> None:
         columns = list(server.why().columns)
         # Slow enough for any machine: nothing but the limit holds it.
         slow = pool.submit(fw.get, server.ticket, tmp_path / "there", limit="4 Mb/s")
-        told: dict[Any, Any] = {}
+        facts: dict[Any, Any] = {}
         # A rate is known after the first samples.
-        while told.get("limited_by") != "peer node" or not told["delivery_rate_bps"] > 0:
-            assert not slow.done(), told
-            told = next(iter(server.why().to_dict("records")), {})
+        while facts.get("limited_by") != "peer node" or not facts["delivery_rate_bps"] > 0:
+            assert not slow.done(), facts
+            facts = next(iter(server.why().to_dict("records")), {})
             time.sleep(0.01)
         assert slow.result().bytes == 2_000_000
-    assert list(told) == columns
-    assert (told["direction"], told["carrier"]) == ("get", "udp")
-    assert told["because"]
-    assert 0 < told["least_rtt_s"] <= told["rtt_s"]
-    assert told["loss_share"] == 0
-    assert told["delivery_rate_bps"] > 0
+    assert list(facts) == columns
+    assert (facts["direction"], facts["carrier"]) == ("get", "udp")
+    assert facts["because"]
+    assert 0 < facts["least_rtt_s"] <= facts["rtt_s"]
+    assert facts["loss_share"] == 0
+    assert facts["delivery_rate_bps"] > 0
 
 
 def test_serve__listens_at_the_usual_port_where_none_is_said(tmp_path: Path) -> None:

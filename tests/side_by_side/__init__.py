@@ -1,1 +1,1 @@
-"""Fairwave beside others: networks of namespaces, the tools that are measured in them, and what is told of them."""
+"""Fairwave beside others: networks of namespaces, the tools that are measured in them, and the reports."""

@@ -31,7 +31,7 @@ class BadPath:
     """One row of the table."""
 
     name: str
-    # What the relay is told of the way from the source.
+    # The relay's settings for the way from the source.
     hardship: str = ""
     jumps: bool = False
 

@@ -21,7 +21,7 @@ PREFIX = f"fwcmp{os.getpid()}-"
 URGENT = ["chrt", "--rr"]
 RELAY_PRIORITY, ENDS_PRIORITY = "20", "10"
 
-# Later than that, the relay was not the network that it was told to be, and nothing is measured by it.
+# Later than that, the relay was not the network that was requested, and nothing is measured by it.
 LATE_HALF_MS = 0.5
 LATE_99_MS = 5.0
 
@@ -68,7 +68,7 @@ class Process:
         raise Failed(self.last_words())
 
     def wait(self, seconds: float) -> float:
-        """Waits for its end: its CPU time. One that does not end is told to, and then killed."""
+        """Waits for its end: its CPU time. One that does not end is terminated, and then killed."""
         deadline = time.monotonic() + seconds
         while True:
             pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
@@ -218,13 +218,13 @@ class Relay:
         print(f"    {errors.strip()}", file=sys.stderr)
         if self.child.returncode:
             raise Failed(errors.strip())
-        told = json.loads(output)
+        report = json.loads(output)
         fields = {field.name for field in dataclasses.fields(Flow)}
         flows = {
             flow["from"]: Flow(**{key: value for key, value in flow.items() if key in fields})
-            for flow in told["flows"]
+            for flow in report["flows"]
             if flow["to"] == 0
         }
-        waits_ms = next((queue["waits_ms"] for queue in told["queues"] if queue["to"] == 0), [])
-        late = told["late_ms"]
-        return Carried(flows, waits_ms, (late["half"], late["p99"]), told["overflows"])
+        waits_ms = next((queue["waits_ms"] for queue in report["queues"] if queue["to"] == 0), [])
+        late = report["late_ms"]
+        return Carried(flows, waits_ms, (late["half"], late["p99"]), report["overflows"])

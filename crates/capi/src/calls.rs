@@ -250,11 +250,11 @@ pub unsafe extern "C" fn g_recv(fd: c_int, room: *mut c_void, length: size_t, fl
             // SAFETY: promised by the caller.
             None => waiting(|| unsafe { libc::recv(fd, room, length, flags) }),
         };
-        let told = || socket.as_ref().and_then(|socket| socket.take_error());
+        let pending = || socket.as_ref().and_then(|socket| socket.take_error());
         match got {
             // The end of a cut stream is an error.
-            Ok(0) if length > 0 => told().map_or(Ok(0), Err),
-            Err(Errno(libc::ECONNRESET)) => Err(told().unwrap_or(Errno(libc::ECONNRESET))),
+            Ok(0) if length > 0 => pending().map_or(Ok(0), Err),
+            Err(Errno(libc::ECONNRESET)) => Err(pending().unwrap_or(Errno(libc::ECONNRESET))),
             got => got,
         }
     })
@@ -302,8 +302,8 @@ pub unsafe extern "C" fn g_getsockopt(
             (Some(socket), libc::SOL_SOCKET, libc::SO_ERROR) => {
                 let system = take_system_error(fd)?;
                 // An error is reported only once.
-                let told = socket.take_error().map_or(0, |error| error.0);
-                Some(if told == 0 { system } else { told })
+                let pending = socket.take_error().map_or(0, |error| error.0);
+                Some(if pending == 0 { system } else { pending })
             }
             (Some(socket), libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
                 Some(c_int::from(socket.stage() == Stage::Listening))

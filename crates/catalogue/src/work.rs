@@ -229,20 +229,20 @@ impl RunJob {
     /// it.
     fn run(&self, plans: &[ExperimentPlan], progress: RunProgress<'_>) -> Result<Vec<TakenResult>, RunError> {
         let (scenario, _) = self.document.build(&self.case)?;
-        let (whole_s, mut told) = (scenario.duration.as_secs_f64(), 0.0);
+        let (whole_s, mut reported) = (scenario.duration.as_secs_f64(), 0.0);
         let mut tell = |now: Time| {
             let reached = if whole_s > 0.0 { now.as_secs_f64() / whole_s } else { 1.0 };
             // A hundred steps are enough for any progress bar.
-            if reached - told >= 0.01 {
-                progress(&RunStep { run: &self.name, share: (reached - told) * self.share, ended_s: None });
-                told = reached;
+            if reached - reported >= 0.01 {
+                progress(&RunStep { run: &self.name, share: (reached - reported) * self.share, ended_s: None });
+                reported = reached;
             }
         };
         let window = self.is_whole_run.then(|| (Time::ZERO, scenario.end()));
         let settings = Settings { record: self.record, window, progress: Some(&mut tell), ..Settings::default() };
         let run = simulate(&scenario, self.model, settings)
             .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
-        progress(&RunStep { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
+        progress(&RunStep { run: &self.name, share: (1.0 - reported) * self.share, ended_s: None });
         let mut taken = Vec::with_capacity(self.users.len());
         for user in &self.users {
             let ExperimentPlan { experiment, is_quick, .. } = &plans[user.plan];

@@ -62,7 +62,7 @@ enum LoopbackPacket {
 
 struct LoopbackEnd {
     session: Session,
-    told: Receiver<(SessionId, SessionCommand)>,
+    commands: Receiver<(SessionId, SessionCommand)>,
     handler: Box<dyn Handler>,
     requests: Requests,
     /// Requested bytes that have not arrived, by stream.
@@ -89,7 +89,7 @@ impl Loopback {
     /// Opens a session between the two; the taker is its initiator if it is a get.
     pub(crate) fn open(giver: Box<dyn Handler>, taker: Box<dyn Handler>, is_get: bool, way: LoopbackPath) -> Self {
         let end = |handler: Box<dyn Handler>, is_giver: bool| {
-            let (session, told) = Session::detached(SessionFacts {
+            let (session, commands) = Session::detached(SessionFacts {
                 peer: ([127, 0, 0, 1], 1 + u16::from(is_giver)).into(),
                 is_initiator: is_giver != is_get,
                 sends: is_giver || !is_get,
@@ -101,7 +101,7 @@ impl Loopback {
             });
             let mut end = LoopbackEnd {
                 session,
-                told,
+                commands,
                 handler,
                 requests: Requests::default(),
                 missing: BTreeMap::new(),
@@ -164,7 +164,7 @@ impl Loopback {
     /// Executes an application's commands to its session.
     fn obey(&mut self, at: usize) -> bool {
         let mut is_busy = false;
-        while let Ok((_, command)) = self.ends[at].told.try_recv() {
+        while let Ok((_, command)) = self.ends[at].commands.try_recv() {
             is_busy = true;
             let end = &mut self.ends[at];
             match command {

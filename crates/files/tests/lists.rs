@@ -60,7 +60,7 @@ fn share__dry_puts_of_many_paths_leave_little_behind() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let visits = share.transfers();
-    println!("{} bytes are held after {LOOKS} looks, {} are told of", held(&region), visits.len());
+    println!("{} bytes are held after {LOOKS} looks, {} are listed", held(&region), visits.len());
 
     let looking = Region::new(ALLOCATOR);
     for _ in 0..100 {

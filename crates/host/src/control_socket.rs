@@ -299,7 +299,7 @@ mod tests {
 
     use super::*;
 
-    /// The error of a process that requests a seat while `serve` answers one connection.
+    /// The error of a process that requests a membership while `serve` answers one connection.
     fn asked_where(serve: impl FnOnce(UnixStream) + Send + 'static) -> ControlError {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("d.sock");

@@ -40,9 +40,9 @@ impl Endpoint {
     /// Binds a port and starts its thread.
     pub fn bind(config: &EndpointConfig) -> Result<Self, BindError> {
         let bell = ThreadWaker::new().map_err(BindError::System)?;
-        let (commands, told) = Commands::new(Arc::clone(&bell));
+        let (commands, received) = Commands::new(Arc::clone(&bell));
         let (orders, ordered) = crossbeam_channel::unbounded();
-        let driver = Driver::new(config, Arc::clone(&bell), commands, told, ordered)?;
+        let driver = Driver::new(config, Arc::clone(&bell), commands, received, ordered)?;
         let shared = driver.shared();
         let thread = std::thread::Builder::new()
             .name("fairwave-net".to_owned())

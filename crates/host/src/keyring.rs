@@ -149,13 +149,13 @@ impl Keyring {
         self.known.lock().spent.insert(id);
         let keyring = Arc::clone(self);
         let spend = move || keyring.spend(id).map(drop).map_err(|error| error.to_string());
-        let told = thread::Builder::new().name("fairwave-keys".to_owned()).spawn(move || {
+        let started = thread::Builder::new().name("fairwave-keys".to_owned()).spawn(move || {
             if let Err(error) = spend() {
                 tracing::warn!(ticket = %id_text(id), %error, "the ticket has been used, but the keyring cannot be \
                     updated");
             }
         });
-        if let Err(error) = told {
+        if let Err(error) = started {
             tracing::warn!(ticket = %id_text(id), %error, "the ticket has been used, but the keyring cannot be \
                                                            updated");
         }

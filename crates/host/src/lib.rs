@@ -50,11 +50,11 @@
 //! server.listen(Arc::clone(&keyring), Box::new(|_| Ok((Terms::default(), Box::new(Giver)))));
 //! let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()])?;
 //!
-//! let (tell, told) = mpsc::channel();
+//! let (tell, heard) = mpsc::channel();
 //! let options =
 //!     ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: Terms::default() };
 //! client.connect(&ticket, options, Box::new(Taker(tell)))?;
-//! assert_eq!(told.recv()?, b"hello");
+//! assert_eq!(heard.recv()?, b"hello");
 //! # Ok(())
 //! # }
 //! ```

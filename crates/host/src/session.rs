@@ -238,7 +238,7 @@ impl Session {
     /// A session without a network, to test a [`Handler`](crate::Handler): its commands come out of the receiver. Its
     /// secrets are constants.
     pub fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, SessionCommand)>) {
-        let (commands, told) = Commands::detached();
-        (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), told)
+        let (commands, received) = Commands::detached();
+        (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), received)
     }
 }

@@ -144,7 +144,7 @@ pub struct MachineRow {
     pub rtt: Duration,
     /// Least waiting time of its packets.
     pub waiting: Option<Duration>,
-    /// The rate in force when it was first told of: what it starts with, or had before the machine's daemon was lost.
+    /// The rate in force when it was first reported: what it starts with, or had before the machine's daemon was lost.
     pub start: Rate,
     /// Its claims and grants if its member uses them; `None` for GTP.
     pub standing: Option<MachineStanding>,

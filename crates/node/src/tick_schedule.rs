@@ -99,8 +99,8 @@ impl TickSchedule {
     /// The node was not looked at while it had no sessions: its ticks go on with their schedule.
     pub(crate) fn resume(&mut self, now: Time) {
         if self.next_tick <= now {
-            let beats = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;
-            let span = Duration::from_nanos(beats.saturating_mul(self.interval.as_nanos()));
+            let intervals = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;
+            let span = Duration::from_nanos(intervals.saturating_mul(self.interval.as_nanos()));
             self.next_tick = self.next_tick.saturating_add(span);
             self.last_tick = None;
         }

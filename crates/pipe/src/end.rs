@@ -307,7 +307,7 @@ mod tests {
         end.attach(ours.into());
         program.write_all(b"hello").unwrap();
         more(&program);
-        let (session, told) = Session::detached(facts());
+        let (session, received) = Session::detached(facts());
         let local = pipe.shared.local.lock();
         std::thread::scope(|scope| {
             let (tell, thread) = std::sync::mpsc::channel();
@@ -322,19 +322,19 @@ mod tests {
             drop(local);
             assert_eq!(working.join().unwrap(), Next::Wait);
         });
-        told.try_iter().map(|(_, command)| command).collect()
+        received.try_iter().map(|(_, command)| command).collect()
     }
 
     #[test]
     fn work__what_is_asked_for_while_it_reads_is_served() {
-        let told = told_meanwhile(|_| {});
-        assert!(told.contains(&SessionCommand::Serve { stream: BYTES, range: 0..5 }), "{told:?}");
+        let received = told_meanwhile(|_| {});
+        assert!(received.contains(&SessionCommand::Serve { stream: BYTES, range: 0..5 }), "{received:?}");
     }
 
     #[test]
     fn work__what_is_asked_for_beyond_the_end_while_it_reads_is_refused() {
-        let told = told_meanwhile(|program| program.shutdown(std::net::Shutdown::Write).unwrap());
+        let received = told_meanwhile(|program| program.shutdown(std::net::Shutdown::Write).unwrap());
         let (stream, reason) = (BYTES, VoidReason::Shrank);
-        assert!(told.contains(&SessionCommand::Refuse { stream, range: 5..100, reason }), "{told:?}");
+        assert!(received.contains(&SessionCommand::Refuse { stream, range: 5..100, reason }), "{received:?}");
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Outgoing {
     chunks: VecDeque<Chunk>,
     /// Bytes that the descriptor gave so far.
     written: u64,
-    /// Bytes that the sink has taken; one more when it has told its application of the end.
+    /// Bytes that the sink has taken; one more when its application has read the end.
     taken: u64,
     /// One above the highest byte that the sink asked for.
     asked: u64,
@@ -173,7 +173,7 @@ impl Outgoing {
         self.taken >= self.written
     }
 
-    /// Whether the stream is over, and the sink has taken all of it and told its application.
+    /// Whether the stream is over, and the sink has taken all of it and reported the end to its application.
     pub(crate) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| self.taken > end)
     }

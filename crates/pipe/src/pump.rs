@@ -106,9 +106,9 @@ impl Pump {
     /// `most`: whether it was. They cannot write more after this: their streams end here. It is for a process that is
     /// about to end.
     pub fn drain(&self, most: Duration) -> bool {
-        let (tell, told) = bounded(1);
+        let (tell, heard) = bounded(1);
         self.way.send(Order::Drain(tell));
-        told.recv_timeout(most).is_ok()
+        heard.recv_timeout(most).is_ok()
     }
 }
 

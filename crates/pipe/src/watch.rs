@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use fairwave_host::{CloseReason, Session};
 
-/// Told how a pipe fares, on the thread of the pump or of the network: no call may wait.
+/// Receives the events of a pipe on the thread of the pump or of the network: no call may wait.
 pub trait Watch: Send + Sync {
     /// Its session is open at this end. An end that opened it learns a moment later whether the other also has it open.
     fn on_open(&self, session: &Session) {

@@ -71,8 +71,8 @@ impl World {
                 if read_greeting(visitor.greeting) != Some(b"hello") {
                     return Err(Refusal::Purpose);
                 }
-                let (told, heard) = channel();
-                let (pipe, handler) = pumps.pipe(PipeOptions::default(), Box::new(Teller(told)));
+                let (reported, heard) = channel();
+                let (pipe, handler) = pumps.pipe(PipeOptions::default(), Box::new(Teller(reported)));
                 let _ = tell.send((pipe, heard));
                 Ok((Terms::default(), handler))
             }),
@@ -88,8 +88,8 @@ impl World {
     /// Programs with descriptors of this kind, which are joined.
     fn programs<S>(&self, pair: impl Fn() -> (S, OwnedFd)) -> (Program<S>, Program<S>) {
         let ((asking, theirs), (answering, ours)) = (pair(), pair());
-        let (told, heard) = channel();
-        let (pipe, handler) = self.pump.pipe(PipeOptions::default(), Box::new(Teller(told)));
+        let (reported, heard) = channel();
+        let (pipe, handler) = self.pump.pipe(PipeOptions::default(), Box::new(Teller(reported)));
         pipe.attach(theirs);
         self.client.connect(&self.ticket, Self::options(), handler).unwrap();
         let (other, other_heard) = self.came.recv_timeout(LIMIT).unwrap();
@@ -331,8 +331,8 @@ fn pipe__what_came_before_a_cut_is_read() {
 #[test]
 fn pipe__who_is_refused_hears_it() {
     let world = World::new();
-    let (told, heard) = channel();
-    let (pipe, handler) = world.pump.pipe(PipeOptions::default(), Box::new(Teller(told)));
+    let (reported, heard) = channel();
+    let (pipe, handler) = world.pump.pipe(PipeOptions::default(), Box::new(Teller(reported)));
     let options = ConnectOptions { greeting: greeting(b"nobody"), ..World::options() };
     assert!(world.client.connect(&world.ticket, options, handler).is_err());
     assert!(matches!(heard.recv_timeout(LIMIT), Ok(Heard::Cut(_))));

@@ -82,9 +82,9 @@ fn say_where(descriptor: c_int, plan: &Plan, to: Address, port: u16, wants_answe
         IpAddr::V6(_) if plan.has_v6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
         _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
-    let door = Address { ip: bridge, port }.in_family_of(to.ip);
+    let near_end = Address { ip: bridge, port }.in_family_of(to.ip);
     // SAFETY: the address is there for as long as the call takes.
-    let connected = door.with(|address, length| unsafe { next::connect(descriptor, address, length) });
+    let connected = near_end.with(|address, length| unsafe { next::connect(descriptor, address, length) });
     match checked(connected) {
         Err(EINPROGRESS) => wait_until_open(descriptor)?,
         // Among others that it is connected already, which programs ask for in this way.

@@ -72,8 +72,8 @@ impl OwnRules {
                 )));
             }
         }
-        let told = given.iter().map(|(name, is_node, _, options)| format!("{name:?} {is_node} {options:?}"));
-        let key = told.collect::<Vec<_>>().join(";");
+        let texts = given.iter().map(|(name, is_node, _, options)| format!("{name:?} {is_node} {options:?}"));
+        let key = texts.collect::<Vec<_>>().join(";");
         let schemes = *KNOWN.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_insert_with(|| {
             let all = given.iter().enumerate().map(|(slot, (name, is_node, _, options))| {
                 &*Box::leak(Box::new(entry(slot, name.clone().leak(), *is_node, options)))
@@ -114,7 +114,7 @@ pub(crate) fn check_signals() {
     }
 }
 
-/// Whether senders or nodes have an option of that name: rules are not told of those.
+/// Whether senders or nodes have an option of that name: rules do not receive those.
 fn is_drivers(name: &str) -> bool {
     SENDER_OPTIONS.iter().chain(&DRIVER_OPTIONS).any(|option| option.name == name)
 }

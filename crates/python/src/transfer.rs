@@ -218,18 +218,18 @@ impl Server {
 
     /// Transfers since the start, or the last of them: peer, whether it puts, whether it is over, files, bytes.
     fn transfers(&self) -> Vec<(String, bool, bool, u64, u64)> {
-        let told = |visit: fairwave_files::Visit| {
+        let visit_row = |visit: fairwave_files::Visit| {
             let progress = visit.transfer.progress();
             (visit.from.to_string(), visit.is_put(), visit.transfer.is_over(), progress.files_done, progress.bytes_done)
         };
-        self.share.transfers().into_iter().map(told).collect()
+        self.share.transfers().into_iter().map(visit_row).collect()
     }
 
     /// The limits of the open sessions, and facts about their paths: a dict each. It takes a quarter of a
     /// second, as rates are of that long.
     fn why<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let sessions = py.detach(|| why::sessions(&self.endpoint, &self.share, self.here));
-        sessions.iter().map(|session| why::told(py, session)).collect()
+        sessions.iter().map(|session| why::to_dict(py, session)).collect()
     }
 
     /// Ends all transfers, and offers nothing any more.

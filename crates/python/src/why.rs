@@ -22,7 +22,7 @@ pub(crate) fn sessions(endpoint: &Endpoint, share: &Share, here: Here) -> Vec<Se
 }
 
 /// One of them as a dict: what is not known is `None`.
-pub(crate) fn told<'py>(py: Python<'py>, session: &SessionStatus) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn to_dict<'py>(py: Python<'py>, session: &SessionStatus) -> PyResult<Bound<'py, PyDict>> {
     let (dict, path) = (PyDict::new(py), &session.path);
     dict.set_item("peer", session.peer.to_string())?;
     dict.set_item("sends", session.is_source)?;

@@ -434,7 +434,7 @@ mod tests {
                 let count = |of: fn(u8) -> bool| board.flags.iter().filter(|flags| of(**flags)).count() as u64;
                 let pipe = count(|f| f & (HELD | LOST) == 0) + count(|f| f & HELD == 0 && f & RESENT != 0);
                 prop_assert_eq!(board.pipe, pipe);
-                prop_assert_eq!(board.deliveries.as_ref().map(|told| told.in_flight_packets()), Some(pipe));
+                prop_assert_eq!(board.deliveries.as_ref().map(|deliveries| deliveries.in_flight_packets()), Some(pipe));
                 prop_assert_eq!(board.to_resend, count(|f| f & (HELD | LOST | RESENT) == LOST));
             }
         }

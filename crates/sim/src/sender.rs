@@ -96,7 +96,7 @@ impl WindowUsage {
 pub(crate) struct MarkEchoes {
     /// The receiver's count so far.
     count: u64,
-    /// Marks that the rule has not been told about, and those of the current acknowledgement.
+    /// Marks that the rule has not received, and those of the current acknowledgement.
     pending: u64,
     new: u64,
     /// A mark was answered as a loss: no other one until this number is acknowledged.

@@ -74,16 +74,16 @@ pub(crate) fn attempt(
         let mut child = Child::start(&spaces[program.place], &program.setup.node, command)?;
         child.order(&program.setup)?;
         if program.setup.is_daemon {
-            let told = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
-            let EndMessage::Ready(_) = told else { return Err(confused(&program.setup.node)) };
+            let message = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
+            let EndMessage::Ready(_) = message else { return Err(confused(&program.setup.node)) };
             ready_at = Instant::now() + SETTLED;
         }
         children.push(child);
     }
     for (Program { setup, .. }, child) in programs.iter().zip(&children).filter(|(program, _)| !program.setup.is_daemon)
     {
-        let told = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
-        let EndMessage::Ready(ready) = told else { return Err(confused(&setup.node)) };
+        let message = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
+        let EndMessage::Ready(ready) = message else { return Err(confused(&setup.node)) };
         for part in &setup.gives {
             let at = match (&part.congestion, &ready.ticket, ready.tcp_port) {
                 (Some(_), _, Some(port)) => SourceAt::Tcp((part.source, port).into()),
@@ -105,8 +105,8 @@ pub(crate) fn attempt(
     let deadline = begin + plan.lasts + PATIENCE;
     let mut ends = Vec::new();
     for (Program { setup, .. }, child) in programs.iter().zip(&children) {
-        let told = child.hear(deadline, &mut || look(begin.elapsed().min(plan.lasts)))?;
-        let EndMessage::Report(report) = told else { return Err(confused(&setup.node)) };
+        let message = child.hear(deadline, &mut || look(begin.elapsed().min(plan.lasts)))?;
+        let EndMessage::Report(report) = message else { return Err(confused(&setup.node)) };
         ends.push(report);
     }
     drop(children);

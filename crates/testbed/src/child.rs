@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct Child {
     node: String,
     orders: Option<ChildStdin>,
-    told: Receiver<String>,
+    messages: Receiver<String>,
     pid: Option<Pid>,
     is_gone: Arc<AtomicBool>,
 }
@@ -31,7 +31,7 @@ impl Child {
     /// process gets the parent-death signal at the end of that thread.
     pub(crate) fn start(space: &Arc<Space>, node: &str, command: &[String]) -> Result<Self, Error> {
         let (began, begin) = bounded(1);
-        let (tell, told) = unbounded();
+        let (tell, messages) = unbounded();
         let is_gone = Arc::new(AtomicBool::new(false));
         let (space, command, gone) = (Arc::clone(space), command.to_vec(), Arc::clone(&is_gone));
         std::thread::Builder::new().name("end".into()).spawn(move || {
@@ -46,7 +46,7 @@ impl Child {
             Ok(Err(error)) => return Err(failed(format!("could not be started: {error}"))),
             Err(_) => return Err(failed("could not be started".into())),
         };
-        Ok(Self { node: node.to_owned(), orders: Some(orders), told, pid, is_gone })
+        Ok(Self { node: node.to_owned(), orders: Some(orders), messages, pid, is_gone })
     }
 
     /// Sends a line to the program.
@@ -67,11 +67,11 @@ impl Child {
         let failed = |what: &str| Error::End { node: self.node.clone(), what: what.to_owned() };
         loop {
             look()?;
-            match self.told.recv_timeout(PATIENCE) {
+            match self.messages.recv_timeout(PATIENCE) {
                 Ok(line) => {
                     return match serde_json::from_str(&line) {
                         Ok(EndMessage::Failed(what)) => Err(failed(&format!("failed: {what}"))),
-                        Ok(told) => Ok(told),
+                        Ok(messages) => Ok(messages),
                         Err(_) => Err(failed(&format!("sent an unknown message: {line}"))),
                     };
                 }

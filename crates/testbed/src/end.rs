@@ -71,8 +71,8 @@ pub fn end() -> io::Result<()> {
     }
 }
 
-fn tell(told: &EndMessage) -> io::Result<()> {
-    let mut line = serde_json::to_string(told)?;
+fn tell(message: &EndMessage) -> io::Result<()> {
+    let mut line = serde_json::to_string(message)?;
     line.push('\n');
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())?;

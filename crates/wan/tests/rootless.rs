@@ -26,15 +26,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     }
     let output = command.arg(&program).arg(CHILD).current_dir("/").output()?;
-    let (told, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (reported, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if complained.contains("no user namespace") {
         let says_what_to_type = complained.contains("sysctl") || complained.contains("sudo");
         assert!(says_what_to_type, "{complained}");
         println!("skipped: {complained}");
         return Ok(());
     }
-    assert!(output.status.success(), "{told}{complained}");
-    println!("{told}");
+    assert!(output.status.success(), "{reported}{complained}");
+    println!("{reported}");
     Ok(())
 }
 

@@ -86,16 +86,16 @@ fn run_variants(
         }
         let beside = if sketch.is_beside { Some(beside(&scenario)?) } else { None };
         let begin = Instant::now();
-        let (whole_s, mut told) = (scenario.duration.as_secs_f64(), 0.0_f64);
+        let (whole_s, mut reported) = (scenario.duration.as_secs_f64(), 0.0_f64);
         let mut tell = |now: Time| {
-            let reached = (now.as_secs_f64() / whole_s.max(1e-9)).clamp(told, 1.0);
-            progress(&RunStep { run: &run, share: (reached - told) * share, ended_s: None });
-            told = reached;
+            let reached = (now.as_secs_f64() / whole_s.max(1e-9)).clamp(reported, 1.0);
+            progress(&RunStep { run: &run, share: (reached - reported) * share, ended_s: None });
+            reported = reached;
         };
         let settings = Settings { record: RECORD, progress: Some(&mut tell), ..Settings::default() };
         let on_testbed = testbed(&scenario, settings).unwrap_or_else(|reason| OnTestbed::Skipped { reason });
         let ended_s = Some(begin.elapsed().as_secs_f64());
-        progress(&RunStep { run: &run, share: (1.0 - told) * share, ended_s });
+        progress(&RunStep { run: &run, share: (1.0 - reported) * share, ended_s });
         let outcome = VariantOutcome { variant: case.variant, on_testbed, scenario, beside };
         made.insert(key, outcome.clone());
         outcomes.push(outcome);

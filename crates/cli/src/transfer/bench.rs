@@ -181,7 +181,7 @@ fn measure(args: &Args) -> Done {
         every: EVERY,
     };
     screen.note(&format!("capacity {}", bound.capacity));
-    let mut told = Ok(());
+    let mut reported = Ok(());
     let mut is_priced = args.link.carrier != Carriers::Any;
     let mut tell_price = |carrier| {
         if let Some(price) = follow::price(&connecting::places(&ticket), carrier, None).filter(|_| !is_priced) {
@@ -203,8 +203,8 @@ fn measure(args: &Args) -> Done {
                     send_wire_bps: send_bps,
                     carrier: progress.carrier,
                 };
-                if told.is_ok() {
-                    told = print_json(&event).and_then(|()| terminal::flush());
+                if reported.is_ok() {
+                    reported = print_json(&event).and_then(|()| terminal::flush());
                 }
             } else {
                 let line =
@@ -214,7 +214,7 @@ fn measure(args: &Args) -> Done {
         })
     });
     bound.endpoint.close();
-    told?;
+    reported?;
     let report = report.map_err(|error| match error {
         BenchError::Connect(error) => connecting::failure(&error, &ticket),
         error => CommandFailure::Run(error.to_string()),

@@ -113,8 +113,8 @@ fn attend__a_user_has_so_many_who_wait_for_a_view() {
     let (_, last) = all.last_mut().unwrap();
     let mut room = [0; 1024];
     let read = last.read(&mut room).unwrap();
-    let told = String::from_utf8_lossy(&room[..read]).into_owned();
-    assert!(told.contains("already being answered"), "{told}");
+    let reported = String::from_utf8_lossy(&room[..read]).into_owned();
+    assert!(reported.contains("already being answered"), "{reported}");
     assert_eq!(world.control.visitors.values().filter(|visitor| visitor.waits).count(), MAX_ASKING);
     world.control.show();
     world.control.attend(all[MAX_ASKING].0);

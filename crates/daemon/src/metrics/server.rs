@@ -78,8 +78,8 @@ pub fn serve(
     let listener = Arc::new(TcpListener::bind(address)?);
     let address = listener.local_addr()?;
     let shared = Arc::new(Shared::new(Box::new(look), address.ip().is_loopback()));
-    let (door, all) = (Arc::clone(&listener), Arc::clone(&shared));
-    let thread = thread::Builder::new().name("metrics".into()).spawn(move || admit(&door, &all))?;
+    let (listening, all) = (Arc::clone(&listener), Arc::clone(&shared));
+    let thread = thread::Builder::new().name("metrics".into()).spawn(move || admit(&listening, &all))?;
     Ok(MetricsServer { address, listener, shared, thread: Some(thread) })
 }
 

@@ -73,7 +73,7 @@ struct Taker {
     threads: DiskThreads,
     /// Once something did not fit onto the disk.
     free: Option<FreeSpace>,
-    told: Option<ResultsFeed>,
+    feed: Option<ResultsFeed>,
 }
 
 /// Something is looked after this often in any case.
@@ -96,9 +96,9 @@ pub(crate) fn take_later(
     let (expected, expects) = unbounded();
     let (work, jobs) = unbounded();
     let pool = BufferPool::of_process();
-    let told = tells.then(ResultsFeed::default);
+    let feed = tells.then(ResultsFeed::default);
     let sink =
-        TakingEnd::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), told.clone());
+        TakingEnd::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), feed.clone());
     let transfer = ledger.transfer();
     let run = move || {
         let options = match options() {
@@ -127,7 +127,7 @@ pub(crate) fn take_later(
             comparisons: Comparisons::default(),
             threads: DiskThreads::new(work, jobs, news_in, pool),
             free: None,
-            told,
+            feed,
         };
         taker.run();
     };

@@ -57,7 +57,7 @@ struct Ending {
     then: Option<Then>,
 }
 
-/// Told the outcome of a transfer, by the thread that ended it: perhaps the network thread, so it must not wait.
+/// Receives the outcome of a transfer on the thread that ended it: perhaps the network thread, so it must not wait.
 pub(crate) type Then = Box<dyn FnOnce(&Outcome, &ProgressCounts) + Send>;
 
 impl Transfer {
@@ -271,17 +271,17 @@ impl Ledger {
         if ending.outcome.is_some() {
             return;
         }
-        let told = outcome.clone();
+        let reported = outcome.clone();
         ending.outcome = Some(outcome);
         let then = ending.then.take();
         drop(ending);
         self.shared.listed_bytes.store(
-            told.failed.bytes() + told.skipped.bytes() + told.warned.bytes() + told.planned.bytes(),
+            reported.failed.bytes() + reported.skipped.bytes() + reported.warned.bytes() + reported.planned.bytes(),
             Ordering::Relaxed,
         );
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(then) = then {
-            then(&told, self.tally());
+            then(&reported, self.tally());
         }
         self.shared.ended.notify_all();
     }
@@ -317,9 +317,9 @@ mod tests {
     fn stop__before_the_session_is_open_closes_it_then() {
         let ledger = Ledger::default();
         ledger.transfer().stop();
-        let (session, told) = session();
+        let (session, commands) = session();
         ledger.open(&session);
-        let (_, command) = told.try_recv().unwrap();
+        let (_, command) = commands.try_recv().unwrap();
         assert!(matches!(command, fairwave_host::SessionCommand::Close(CloseReason::Stopped)));
     }
 
@@ -332,10 +332,10 @@ mod tests {
         ledger.open(&session);
         let stats = fairwave_host::SessionStats { lost_packets: 2, missed_packets: 3, ..Default::default() };
         session.publish(stats);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, heard) = std::sync::mpsc::channel();
         let transfer = ledger.transfer();
         thread::spawn(move || tell.send(transfer.retransmitted_packets()));
-        assert_eq!(told.recv_timeout(fairwave_testing::LIMIT), Ok(Some(5)));
+        assert_eq!(heard.recv_timeout(fairwave_testing::LIMIT), Ok(Some(5)));
     }
 
     fn session()

@@ -19,12 +19,12 @@ fn sink__that_asks_outside_of_the_streams_is_told_that_nothing_is_there() {
         (1, 1 << 60, VoidReason::Shrank),
         (2, (1 << 62) - 1000, VoidReason::Shrank),
     ] {
-        let told = wait_some("an answer", || {
+        let reported = wait_some("an answer", || {
             // The walk may not have ended when it is asked for the first time.
             peer.say(&[Frame::Request { stream, offset, length: 10 }]);
             hear_void(&mut peer, stream, offset)
         });
-        assert_eq!(told, expected, "stream {stream}, offset {offset}");
+        assert_eq!(reported, expected, "stream {stream}, offset {offset}");
     }
     scene.serves();
 }

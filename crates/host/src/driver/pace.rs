@@ -18,7 +18,7 @@ pub(crate) struct PublishPace {
 }
 
 impl PublishPace {
-    /// Its application has told it something.
+    /// Its application has sent a command.
     pub(super) fn wake(&mut self) {
         self.busy_at = None;
     }

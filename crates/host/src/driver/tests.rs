@@ -92,9 +92,9 @@ impl End {
 
     fn with(config: &EndpointConfig) -> Self {
         let bell = ThreadWaker::new().unwrap();
-        let (commands, told) = Commands::new(bell.clone());
+        let (commands, received) = Commands::new(bell.clone());
         let (orders, ordered) = unbounded();
-        let mut driver = Driver::new(config, bell, commands, told, ordered).unwrap();
+        let mut driver = Driver::new(config, bell, commands, received, ordered).unwrap();
         driver.clock.advance(Duration::ZERO);
         let (tell, seen) = unbounded();
         Self { driver, orders, seen, tell, session: None, bytes: 0, closed: None }
@@ -394,10 +394,10 @@ fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     let header = Header { kind: PacketKind::Control, session: ends[1].id(), number: 5 };
     header.write(&mut Writer::new(&mut stray)).unwrap();
     let server = ends[1].place();
-    let told = other.driver.host.handle_stray(other.driver.clock.now(), ends[0].place(), &header, &stray).unwrap();
-    let header = Header::read(&mut Reader::new(&told)).unwrap();
+    let answer = other.driver.host.handle_stray(other.driver.clock.now(), ends[0].place(), &header, &stray).unwrap();
+    let header = Header::read(&mut Reader::new(&answer)).unwrap();
     let now = ends[0].driver.clock.now();
-    ends[0].driver.host.handle_stray(now, server, &header, &told);
+    ends[0].driver.host.handle_stray(now, server, &header, &answer);
     talk(&mut ends, 10);
     assert_eq!((ends[0].closed, ends[1].closed), (None, None));
     // The very same of the process that the session was with ends it.
@@ -405,10 +405,10 @@ fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     let mut anew = begun_anew(server_end, &keyring);
     anew.turn();
     let header = Header::read(&mut Reader::new(&stray)).unwrap();
-    let told = anew.driver.host.handle_stray(anew.driver.clock.now(), client.place(), &header, &stray).unwrap();
-    let header = Header::read(&mut Reader::new(&told)).unwrap();
+    let answer = anew.driver.host.handle_stray(anew.driver.clock.now(), client.place(), &header, &stray).unwrap();
+    let header = Header::read(&mut Reader::new(&answer)).unwrap();
     let now = client.driver.clock.now();
-    client.driver.host.handle_stray(now, server, &header, &told);
+    client.driver.host.handle_stray(now, server, &header, &answer);
     client.turn();
     assert_eq!(client.closed, Some((CloseReason::Reset, true)));
 }

@@ -177,7 +177,7 @@ impl HelperThread {
     }
 }
 
-/// The first seat that is to be had, else what is wrong: where something is there, that.
+/// The first available membership; else the error, of a socket that exists if there is one.
 fn join_any(sockets: Vec<PathBuf>) -> Result<(PathBuf, ControlStream, ProcessSegment), ControlError> {
     let mut found = None;
     for socket in sockets {
@@ -193,7 +193,7 @@ fn join_any(sockets: Vec<PathBuf>) -> Result<(PathBuf, ControlStream, ProcessSeg
     Err(found.unwrap_or_else(|| ControlError::Refused("no directory for a socket".to_owned())))
 }
 
-/// Asks the daemon at a socket for a seat.
+/// Requests a membership from the daemon at a socket.
 fn join_at(socket: &std::path::Path) -> Result<(ControlStream, ProcessSegment), ControlError> {
     let mut stream = ControlStream::connect(socket)?;
     let join =

@@ -24,7 +24,7 @@ struct Row {
     expected: Option<Rate>,
     /// The content of its row.
     said: ProcessRow,
-    /// Whether this look has told of it.
+    /// Whether this look has reported it.
     is_reported: bool,
 }
 

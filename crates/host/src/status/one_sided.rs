@@ -36,9 +36,9 @@ mod tests {
 
     #[test]
     fn one_sided__says_what_to_type_at_which_end() {
-        let told = |here, there, capacity: Option<Rate>| one_sided(PathDeclarations { here, there }, capacity);
+        let hint = |here, there, capacity: Option<Rate>| one_sided(PathDeclarations { here, there }, capacity);
         let known = Some(Rate::gbps(1.0));
-        assert_eq!([told(Shared, Shared, None), told(Dedicated, Dedicated, known)], [None, None]);
+        assert_eq!([hint(Shared, Shared, None), hint(Dedicated, Dedicated, known)], [None, None]);
         let begin = "the path is treated as shared because ";
         let rate = "--capacity RATE";
         for (here, there, capacity, end) in [
@@ -77,7 +77,7 @@ mod tests {
                 ),
             ),
         ] {
-            assert_eq!(told(here, there, capacity), Some(format!("{begin}{end}")), "{here:?} {there:?}");
+            assert_eq!(hint(here, there, capacity), Some(format!("{begin}{end}")), "{here:?} {there:?}");
         }
     }
 }

@@ -120,7 +120,7 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
     let mut reader = BufReader::new(stream.take(MAX_ASKED_BYTES));
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
-        let told = match serde_json::from_str::<StatusRequest>(&line) {
+        let answer = match serde_json::from_str::<StatusRequest>(&line) {
             Ok(asked) if asked.ask == "status" => serde_json::to_string(&status())?,
             Ok(asked) if asked.ask == "leave" => {
                 serde_json::to_string(&Leaves { leaves: leave.is_some_and(|leave| leave(&asked.what)) })?
@@ -128,7 +128,7 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
             Ok(_) => serde_json::to_string(&Refused { error: "unknown request".into() })?,
             Err(error) => serde_json::to_string(&Refused { error: format!("no request: {error}") })?,
         };
-        stream.write_all(format!("{told}\n").as_bytes())?;
+        stream.write_all(format!("{answer}\n").as_bytes())?;
         line.clear();
     }
     Ok(())

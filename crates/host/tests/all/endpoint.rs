@@ -339,9 +339,9 @@ fn bench__measures_both_directions() {
             session: Terms::default(),
             every: Duration::from_millis(1),
         };
-        let (mut told, begin) = (0, Instant::now());
+        let (mut reported, begin) = (0, Instant::now());
         let report = bench(&client, &ticket, &options, &mut |_| {
-            told += 1;
+            reported += 1;
             // However slow the machine is, something goes each way before the time is over.
             let come =
                 |to: &Endpoint| to.sessions().iter().filter(|session| session.stats().received_bytes > 0).count();
@@ -350,7 +350,7 @@ fn bench__measures_both_directions() {
         let (report, wall_s) = (report.unwrap(), begin.elapsed().as_secs_f64());
         assert_eq!(report.flows.len(), flows);
         assert!(report.flows.iter().all(|flow| flow.bytes > 0), "{report:?}");
-        assert!(report.wire_bps > report.goodput_bps && told > 0, "{report:?}");
+        assert!(report.wire_bps > report.goodput_bps && reported > 0, "{report:?}");
         assert!(report.cpu_s_per_gb.iter().all(|cpu| *cpu > 0.0), "{report:?}");
         // At most the limit over the whole time, and an initial window.
         let most = 20e6 / 8.0 * wall_s + 300e3;

@@ -263,9 +263,9 @@ fn plain__forged_packets_are_none_of_the_session() {
     scene.fetch(3 * LENGTH, LENGTH);
     let received = || scene.session.stats().received_packets;
     let sent = || scene.sent(|session| session.stats().sent_packets);
-    wait_for("the taker's counts are told", || scene.session.stats().received_bytes >= 4 * LENGTH);
+    wait_for("the taker's counts are reported", || scene.session.stats().received_bytes >= 4 * LENGTH);
     let before = received();
-    wait_for("the giver's counts are told", || sent() >= before);
+    wait_for("the giver's counts are reported", || sent() >= before);
     scene.session.close(CloseReason::Done);
     assert!(matches!(scene.seen.recv_timeout(LIMIT), Ok(Seen::Closed(CloseReason::Done, false))));
 }
@@ -276,11 +276,11 @@ fn replay__of_sealed_packets_counts_for_nothing() {
     let scene = Scene::new(false);
     *scene.path.heard.repeats.lock().unwrap() = 4;
     scene.fetch(0, LENGTH);
-    wait_for("the taker's counts are told", || scene.session.stats().received_bytes >= LENGTH);
+    wait_for("the taker's counts are reported", || scene.session.stats().received_bytes >= LENGTH);
     let received = scene.session.stats().received_wire_bytes;
     assert!(received > LENGTH, "{received}");
     // Each came five times. Had two of them counted, the giver would never have sent as much.
-    wait_for("the giver's counts are told", || scene.sent(|session| session.stats().sent_wire_bytes) >= received);
+    wait_for("the giver's counts are reported", || scene.sent(|session| session.stats().sent_wire_bytes) >= received);
 }
 
 #[test]

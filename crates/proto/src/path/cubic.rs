@@ -5,7 +5,7 @@ use fairwave_schemes::session::{
 };
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-/// CUBIC (RFC 9438) as the one window of all sessions of a path, told by reports: what arrived acknowledges packet by
+/// CUBIC (RFC 9438) as the one window of all sessions of a path, driven by reports: what arrived acknowledges packet by
 /// packet, a loss or a mark cuts it once a round trip, and what arrives late after all takes the cut back.
 ///
 /// The window bounds what is in flight, and packets go at a little more than a window a round trip, as Linux paces

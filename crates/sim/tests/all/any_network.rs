@@ -104,10 +104,10 @@ const MAX_BEATS: u32 = 1500;
 
 /// Fails a run that does not end.
 fn counts_to(most: u32) -> impl FnMut(Time) {
-    let mut beats = 0;
+    let mut turns = 0;
     move |at| {
-        beats += 1;
-        assert!(beats <= most, "the run does not end: it stands at {} s", at.as_secs_f64());
+        turns += 1;
+        assert!(turns <= most, "the run does not end: it stands at {} s", at.as_secs_f64());
     }
 }
 

@@ -69,7 +69,7 @@ fn networks__are_near_max_min_within_1_s_without_queues() {
 /// With `FAIRWAVE_TALLY_NODES` end nodes; `make soak` uses 1024. The time includes two handshake round trips of up to
 /// 100 ms.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how much to run")]
+#[allow(clippy::disallowed_methods, reason = "an environment variable sets how much the test runs")]
 fn network__of_many_nodes_is_near_in_0_6_s_and_loads_below_1_03() {
     let nodes = std::env::var("FAIRWAVE_TALLY_NODES").map_or(64, |nodes| nodes.parse::<u32>().unwrap());
     let run = run(&format!(

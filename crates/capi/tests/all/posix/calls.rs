@@ -327,7 +327,7 @@ fn cut__is_told_behind_what_came_however_many_others_are_over() {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     API.set(calling, libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
     API.close(calling).unwrap();
-    wait_for("the cut is told", || API.get(called, libc::SOL_SOCKET, libc::SO_ERROR) != Ok(0));
+    wait_for("the cut is reported", || API.get(called, libc::SOL_SOCKET, libc::SO_ERROR) != Ok(0));
     for _ in 0..2000 {
         let other = g_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
         // SAFETY: the test has it.

@@ -240,10 +240,10 @@ fn close__with_data_waiting_loses_none() {
         let mut log = Log::new();
         let linger = libc::linger { l_onoff: 1, l_linger: LIMIT_MS / 1000 };
         note(&mut log, "linger", api.set(a, libc::SOL_SOCKET, libc::SO_LINGER, &linger));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, heard) = std::sync::mpsc::channel();
         let reader = thread::spawn(move || {
             // As much is written as there is room for.
-            told.recv().unwrap();
+            heard.recv().unwrap();
             let got = api.take(b, LENGTH + 1).map(|bytes| bytes.len());
             api.close(b).unwrap();
             got

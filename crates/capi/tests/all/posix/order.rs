@@ -118,7 +118,7 @@ fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + S
     // Without a time to wait.
     api.set_patience_ms(sending, libc::SO_SNDTIMEO, 0);
     let outcome = thread::scope(|scope| {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, heard) = std::sync::mpsc::channel();
         let call = scope.spawn(move || {
             // SAFETY: a call without arguments.
             tell.send(unsafe { libc::pthread_self() }).unwrap();
@@ -136,7 +136,7 @@ fn sends_much(api: Api, happens: impl Fn(Api, libc::pthread_t, c_int, c_int) + S
                 }
             }
         });
-        let thread = told.recv().unwrap();
+        let thread = heard.recv().unwrap();
         // Data have arrived: the call is in progress, however long it took the machine to start it.
         assert_ne!(api.poll(reading, POLLIN, LIMIT_MS) & POLLIN, 0, "nothing comes");
         // It happens again and again: the call may not have waited when it happened first.

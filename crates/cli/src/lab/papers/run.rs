@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args) -> Done {
     let record = args.record.as_deref().map(verdict::read).transpose()?;
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
     let progress = StepProgress::new(STEPS, false);
-    let told = RunBar::new(&progress);
+    let bar = RunBar::new(&progress);
     let mut outcomes = Vec::with_capacity(experiments.len());
     let mut printed = Ok(());
     let mut each = |mut outcome: ExperimentOutcome| {
@@ -90,10 +90,10 @@ pub(super) fn run(args: &Args) -> Done {
     // Those with real programs come last, when nothing else runs.
     let (wired, simulated): (Vec<_>, Vec<_>) =
         experiments.iter().copied().partition(|experiment| experiment.wire.is_some());
-    run_all(&simulated, RunOptions { quick: args.quick }, &|step| told.hear(step), &mut each).map_err(failed)?;
+    run_all(&simulated, RunOptions { quick: args.quick }, &|step| bar.hear(step), &mut each).map_err(failed)?;
     let broken = wire::Broken::default();
     let testbed = |scenario: &Scenario, settings: Settings<'_>| wire::on_testbed(scenario, settings, &broken);
-    run_on_testbed(&wired, &testbed, &|step| told.hear(step), &mut each).map_err(failed)?;
+    run_on_testbed(&wired, &testbed, &|step| bar.hear(step), &mut each).map_err(failed)?;
     printed?;
     progress.clear();
     if let (Some(staging), Some(out)) = (staging, &args.out) {
@@ -161,7 +161,7 @@ fn told_in_words(outcome: &ExperimentOutcome) -> String {
         wrapped(&mut text, "  ", 2, note);
     }
     if let Some(notes) = &outcome.wire {
-        wire::told(&mut text, notes);
+        wire::append_notes(&mut text, notes);
     }
     for claim in &outcome.claims {
         told_claim(&mut text, claim);

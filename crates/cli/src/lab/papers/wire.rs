@@ -37,7 +37,7 @@ pub(super) fn on_testbed(_: &Scenario, _: Settings<'_>, _: &Broken) -> Result<On
 }
 
 /// Adds the notes of a run with real programs to its claims.
-pub(super) fn told(text: &mut String, notes: &WireNotes) {
+pub(super) fn append_notes(text: &mut String, notes: &WireNotes) {
     if notes.scale < 1.0 {
         let _ = writeln!(text, "  scaled: {} of these rates and sizes", notes.scale);
     }

@@ -75,9 +75,9 @@ fn schemes(run: &Run) -> String {
 /// A scheme, with those of its options that are not its defaults.
 fn named(sums: &SchemeSummary) -> String {
     let default = |name: &str| find(sums.scheme).and_then(|scheme| Some(scheme.option(name)?.default_value()));
-    let told =
+    let option_text =
         |(name, value): &(&str, OptionValue)| (default(name) != Some(*value)).then(|| format!(" {name}={value}"));
-    sums.options.0.iter().filter_map(told).fold(sums.scheme.to_owned(), |text, told| text + &told)
+    sums.options.0.iter().filter_map(option_text).fold(sums.scheme.to_owned(), |text, option_text| text + &option_text)
 }
 
 /// Delivered and lost data of the sessions, and their completion times: for packets, or if a session has a size.

@@ -343,16 +343,16 @@ print(answer(good), answer(good[:8] + bytes(32) + good[40:]), answer(good[:59] +
 
 #[test]
 fn run__who_takes_the_port_of_a_door_that_is_gone_hears_nothing() {
-    // A listener at another address than a door's, as any user's may be; and one of another user, if there may be one.
+    // A listener at another address than a near end's, as any user's may be; and one of another user, if there may be one.
     let script = r#"
 import os, socket, sys
 at, uid = sys.argv[1], int(sys.argv[2])
-ready, told = os.pipe()
+ready, report = os.pipe()
 back, heard = os.pipe()
 if os.fork() == 0:
     os.setuid(uid)
     s = socket.create_server((at, 0))
-    os.write(told, str(s.getsockname()[1]).encode())
+    os.write(report, str(s.getsockname()[1]).encode())
     taken, _ = s.accept()
     taken.settimeout(120)
     try:
@@ -431,9 +431,9 @@ fn run__a_descriptor_that_the_program_closes_is_closed() {
     let mut shell = after("exec 3>&1 >/dev/null", &program);
     let mut child = Process::spawn(shell.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut stdout = child.stdout.take().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, heard) = std::sync::mpsc::channel();
     thread::spawn(move || _ = tell.send(stdout.read_to_end(&mut Vec::new())));
-    let is_closed = told.recv_timeout(LIMIT).is_ok();
+    let is_closed = heard.recv_timeout(LIMIT).is_ok();
     let lives = child.try_wait().unwrap().is_none();
     drop(child.stdin.take());
     status_of(&mut child);

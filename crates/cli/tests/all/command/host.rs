@@ -20,7 +20,7 @@ use super::*;
 pub(crate) fn place() -> SocketAddr {
     static PLACES: AtomicU16 = AtomicU16::new(0);
     const FIRST: u16 = 10_000;
-    // Those above are chosen from by Linux, if nobody has told it otherwise.
+    // Those above are chosen from by Linux, unless it is configured otherwise.
     const COUNT: u16 = 22_000;
     let own = (std::process::id() % u32::from(COUNT)) as u16;
     std::iter::repeat_with(|| {

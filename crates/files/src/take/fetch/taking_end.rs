@@ -26,7 +26,7 @@ pub(crate) struct TakingEnd {
     work: Sender<DiskJob>,
     news: Sender<TakeNews>,
     pool: BufferPool,
-    told: Option<ResultsFeed>,
+    feed: Option<ResultsFeed>,
     /// Open parcels by their first blocks.
     open: BTreeMap<u64, Parcel>,
     /// Offsets of their bytes, and their first blocks.
@@ -41,10 +41,10 @@ impl TakingEnd {
         work: Sender<DiskJob>,
         news: Sender<TakeNews>,
         pool: BufferPool,
-        told: Option<ResultsFeed>,
+        feed: Option<ResultsFeed>,
     ) -> Self {
         let (open, by_byte) = (BTreeMap::new(), BTreeMap::new());
-        Self { ledger, expected, work, news, pool, told, open, by_byte, is_over: false }
+        Self { ledger, expected, work, news, pool, feed, open, by_byte, is_over: false }
     }
 
     fn take_expected(&mut self) {
@@ -151,15 +151,15 @@ impl Handler for TakingEnd {
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
-        match &self.told {
-            Some(told) if stream == RESULTS => told.on_request(session, range),
+        match &self.feed {
+            Some(feed) if stream == RESULTS => feed.on_request(session, range),
             _ => session.refuse(stream, range, VoidReason::Vanished),
         }
     }
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        match &self.told {
-            Some(told) if stream == RESULTS => told.lend(range, take),
+        match &self.feed {
+            Some(feed) if stream == RESULTS => feed.lend(range, take),
             _ => Err(VoidReason::Vanished),
         }
     }

@@ -68,19 +68,19 @@ impl TopNames {
         names
     }
 
-    fn told(&self) -> String {
-        let mut told: Vec<_> =
+    fn described(&self) -> String {
+        let mut described: Vec<_> =
             self.named.iter().take(MAX_TOLD).map(|name| format!("\"{}\"", escaped(name.as_bytes()))).collect();
         let more = self.named.len().saturating_sub(MAX_TOLD);
         if more > 0 {
-            told.push(format!("{more} more"));
+            described.push(format!("{more} more"));
         }
         match self.unnamed {
             0 => {}
-            1 => told.push("one directory".to_owned()),
-            count => told.push(format!("{count} directories")),
+            1 => described.push("one directory".to_owned()),
+            count => described.push(format!("{count} directories")),
         }
-        match told.split_last() {
+        match described.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
             Some((last, _)) => last.clone(),
             None => "nothing".to_owned(),
@@ -102,7 +102,7 @@ impl Gate {
             return Ok(());
         }
         if self.chosen.len() >= self.names.unnamed {
-            return Err(Unasked::Other { sent: path.to_vec(), asked: self.names.told() });
+            return Err(Unasked::Other { sent: path.to_vec(), asked: self.names.described() });
         }
         // Programs read files of such names in a home directory by themselves: the peer cannot choose them.
         if top.first() == Some(&b'.') && !self.is_renamed {
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn told__some_names() {
-        let told = |paths: &[&str]| TopNames::of(paths).told();
-        assert_eq!(told(&["a"]), "\"a\"");
-        assert_eq!(told(&["."]), "one directory");
-        assert_eq!(told(&["a", "b", "c", "d", "e", ""]), "\"a\", \"b\", \"c\", 2 more and one directory");
+        let described = |paths: &[&str]| TopNames::of(paths).described();
+        assert_eq!(described(&["a"]), "\"a\"");
+        assert_eq!(described(&["."]), "one directory");
+        assert_eq!(described(&["a", "b", "c", "d", "e", ""]), "\"a\", \"b\", \"c\", 2 more and one directory");
     }
 }

@@ -40,11 +40,11 @@ impl Taker {
             session.close(CloseReason::Stopped);
             return ended;
         }
-        if let Some(told) = &self.told {
+        if let Some(feed) = &self.feed {
             self.ledger.tally().wait_for(Some(WaitsFor::Results));
             let bytes = self.ledger.tally().progress().bytes_resumed;
             let before = Before { files: self.plan.files_before(), bytes };
-            told.tell(session, before, self.plan.results());
+            feed.tell(session, before, self.plan.results());
             self.plan.forget_planned();
             let until = Instant::now() + FAREWELL;
             while let Ok(news) = self.news.recv_deadline(until) {

@@ -185,7 +185,7 @@ impl Taker {
 
     /// Reports that this host has no descriptors or threads left for a put: the peer retries.
     fn tell_no_room(&self, error: &io::Error) {
-        if let Some(session) = self.session.as_ref().filter(|_| self.told.is_some() && is_no_room(error)) {
+        if let Some(session) = self.session.as_ref().filter(|_| self.feed.is_some() && is_no_room(error)) {
             session.close(CloseReason::Refused(Refusal::NoRoom));
         }
     }

@@ -86,7 +86,7 @@ fn seeds(usually: u64) -> std::ops::Range<u64> {
     first..first + number("FAIRWAVE_INSTANCES").unwrap_or(usually)
 }
 
-#[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how long to run")]
+#[allow(clippy::disallowed_methods, reason = "an environment variable sets how long the test runs")]
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }

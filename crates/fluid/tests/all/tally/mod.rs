@@ -144,10 +144,10 @@ fn shipped__sends_no_news_in_equilibrium() {
             run(&text).summary
         });
         let open = network(Family::Weighted, seed, 8.0, "").sessions.len() as u64;
-        let told = longer.engine.messages - shorter.engine.messages;
+        let reported = longer.engine.messages - shorter.engine.messages;
         // Four seconds at T/8 = 0.5 s: 8 from each end, one more if an interval ends within.
-        assert!(told <= open * 2 * 9, "seed {seed}: {told} messages of {open} sessions in 4 s");
-        assert!(open == 0 || told > 0, "seed {seed}: no end says its state");
+        assert!(reported <= open * 2 * 9, "seed {seed}: {reported} messages of {open} sessions in 4 s");
+        assert!(open == 0 || reported > 0, "seed {seed}: no end says its state");
     }
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn run(text: &str) -> Run {
     simulate(&scenario, Settings { record, ..Settings::default() }).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-#[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how long to run")]
+#[allow(clippy::disallowed_methods, reason = "an environment variable sets how long the test runs")]
 pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }

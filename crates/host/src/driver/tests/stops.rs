@@ -124,7 +124,7 @@ fn stop__of_the_taker_that_its_session_does_not_outlive() {
     open(&mut ends, &keyring);
 }
 
-/// A visitor that comes while an endpoint stops hears nothing, and one whose hello was answered before is told of the end.
+/// A visitor that comes while an endpoint stops hears nothing, and one whose hello was answered before receives the end.
 #[test]
 fn stop__of_an_endpoint_opens_no_session_meanwhile() {
     for is_half_open in [false, true] {

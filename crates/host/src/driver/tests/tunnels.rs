@@ -165,9 +165,9 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
     // It reads a little now and then.
     slow.session.as_ref().unwrap().want(1, 0..1 << 30);
     ends[0].session.as_ref().unwrap().want(1, 0..2 * LENGTH);
-    let (mut most, mut turns, mut limited, mut told) = (0, 0_u32, None, None);
+    let (mut most, mut turns, mut limited, mut reported) = (0, 0_u32, None, None);
     // The path's rate is what was sent, also if no end node measures it.
-    while ends[0].bytes < 2 * LENGTH || turns < 3000 || told.is_none() {
+    while ends[0].bytes < 2 * LENGTH || turns < 3000 || reported.is_none() {
         turns += 1;
         if turns.is_multiple_of(20) {
             slow.turn();
@@ -178,11 +178,11 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
         limited = ends[1].driver.host.held_by(now, of_slow, Direction::Sending);
         let slows = ends[1].driver.entries.iter().find(|entry| entry.session.id() == of_slow);
         let path_rate = slows.and_then(|entry| entry.session.stats().path_rate);
-        told = told.or(path_rate.filter(|rate| *rate > Rate::ZERO));
+        reported = reported.or(path_rate.filter(|rate| *rate > Rate::ZERO));
         deadline.check("a session by UDP beside a tunnel that is full");
     }
     let sent = ends[1].driver.host.sent(of_slow).unwrap();
-    println!("at most {most} bytes waited; {told:?}; the slow one had {} bytes, {sent:?}", slow.bytes);
+    println!("at most {most} bytes waited; {reported:?}; the slow one had {} bytes, {sent:?}", slow.bytes);
     assert!((60 << 10..=256 << 10).contains(&most), "{most}");
     assert_eq!((limited, sent.lost), (Some(Hold::Path), 0));
     assert!((1..1 << 30).contains(&slow.bytes), "{}", slow.bytes);

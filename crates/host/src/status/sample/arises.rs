@@ -171,7 +171,7 @@ impl Pair {
     }
 
     /// The status shown to an end's user, computed over the last half second.
-    fn told(&mut self, at: usize) -> SessionStatus {
+    fn status(&mut self, at: usize) -> SessionStatus {
         let before = (self.sample(at), self.now);
         self.run_to(self.now.saturating_add(Span::from_millis(500)));
         let mut after = self.sample(at);
@@ -272,9 +272,9 @@ fn loss__without_a_queue_is_told_at_both_ends_with_what_to_type() {
     let [giver, taker] = (12..25)
         .map(|second| {
             pair.run_to(Time::from_secs(second));
-            [GIVER, TAKER].map(|at| pair.told(at))
+            [GIVER, TAKER].map(|at| pair.status(at))
         })
-        .find(|told| told.iter().all(is_advised))
+        .find(|status| status.iter().all(is_advised))
         .expect("no second in which both ends say what to type");
     assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
     let loss = |status: &SessionStatus| status.path.loss_share.unwrap();
@@ -294,7 +294,7 @@ fn marking() -> Path {
 fn marks__of_a_router_hold_the_rate_and_keep_its_queue_short() {
     let mut pair = Pair::new(marking(), PathKind::Shared, None, ROOM);
     pair.run_to(Time::from_secs(15));
-    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.status(at));
     assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
     assert!(giver.path.marked_packets > 0 && giver.path.marked_share.unwrap() < 0.2, "{giver:?}");
     // The source does not know of packets in flight.
@@ -309,7 +309,7 @@ fn marks__of_a_router_hold_the_rate_and_keep_its_queue_short() {
 fn marks__of_a_path_that_takes_the_field_away_are_not_asked_for() {
     let mut pair = Pair::new(Path { bleaches: true, ..marking() }, PathKind::Shared, None, ROOM);
     pair.run_to(Time::from_secs(5));
-    let giver = pair.told(GIVER);
+    let giver = pair.status(GIVER);
     assert_eq!((giver.path.marked_packets, giver.path.marked_share), (0, Some(0.0)), "{giver:?}");
     assert!(!pair.hosts[GIVER].takes_marks(pair.sessions[GIVER].unwrap()));
     assert!(giver.path.delivery_rate_bps.unwrap() > 1e6, "{giver:?}");
@@ -321,7 +321,7 @@ fn queue__of_others_is_told_at_the_source_with_what_to_type() {
     let path = Path { others, line: Some((Rate::mbps(20.0), Span::from_millis(60))), ..clean() };
     let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
     pair.run_to(Time::from_secs(20));
-    let giver = pair.told(GIVER);
+    let giver = pair.status(GIVER);
     assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
     let queueing = giver.path.queueing_s.unwrap();
     assert!((0.119..0.2).contains(&queueing), "{giver:?}");
@@ -340,7 +340,7 @@ fn silence__of_a_path_that_ends_is_told() {
     let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
     // An idle peer asks each five seconds, and waits for two.
     pair.run_to(Time::from_secs(8));
-    let taker = pair.told(TAKER);
+    let taker = pair.status(TAKER);
     assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
     assert!(taker.because.starts_with("no answer from 10.0.0.1:1 for "), "{taker:?}");
 }
@@ -350,7 +350,7 @@ fn window__of_a_sink_with_little_room_holds() {
     // 60 000 bytes each 60 ms are 8 Mb/s of 100.
     let mut pair = Pair::new(clean(), PathKind::Dedicated, Some(Rate::mbps(100.0)), 60_000);
     pair.run_to(Time::from_secs(5));
-    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.status(at));
     assert_eq!(taker.limited_by, Some(LimitedBy::Window), "{taker:?}");
     assert!(taker.because.starts_with("one round trip delivers everything this end requests at a time"), "{taker:?}");
     assert_eq!(giver.limited_by, Some(LimitedBy::Idle), "{giver:?}");
@@ -361,7 +361,7 @@ fn window__of_a_sink_with_little_room_holds() {
 fn breaker__of_a_dedicated_path_that_loses_a_third_is_told() {
     let mut pair = Pair::new(Path { loses_one_in: 3, ..clean() }, PathKind::Dedicated, Some(Rate::mbps(20.0)), ROOM);
     pair.run_to(Time::from_secs(4));
-    let giver = pair.told(GIVER);
+    let giver = pair.status(GIVER);
     assert_eq!(giver.limited_by, Some(LimitedBy::Breaker), "{giver:?}");
     assert!(giver.because.contains("each such second halves the rate"), "{giver:?}");
     assert!(giver.because.contains(" % lost"), "{giver:?}");

@@ -126,7 +126,7 @@ fn tick__liars_of_several_users_take_no_more_than_their_parts() {
     }
 }
 
-/// It joins, is told of at a tick, and is gone.
+/// It joins, is reported at a tick, and is gone.
 #[test]
 fn leave__again_and_again_of_who_was_there_for_a_tick_leaves_others_their_parts() {
     for said in [stand(1e15, Some(Rate::ZERO)), stand(1e15, None), silent(1e15), stand(0.0, None)] {

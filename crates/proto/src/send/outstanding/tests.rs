@@ -267,7 +267,7 @@ fn on_report__counts_and_tells_fates() {
             outstanding.send(piece(at), us(at));
         }
     }
-    let mut told = |lost: &[Range<u64>]| {
+    let mut heard = |lost: &[Range<u64>]| {
         let mut room = [0; 100];
         LossReport::write(0..5, lost, &mut Writer::new(&mut room)).unwrap();
         let report = LossReport::read(&mut Reader::new(&room)).unwrap();
@@ -276,12 +276,12 @@ fn on_report__counts_and_tells_fates() {
         let settlement = outstanding.on_report(&report, &at_once(), &mut repairs, Some(&mut hear)).unwrap();
         (settlement, repairs.needed, fates)
     };
-    let (settlement, needed, fates) = told(&[1..2, 3..4]);
+    let (settlement, needed, fates) = heard(&[1..2, 3..4]);
     assert_eq!(settlement, Settlement { arrived: 3, lost: 1, ..Settlement::default() });
     assert_eq!(needed, [piece(1)]);
     let arrived = |at| (at, us(at), Fate::Arrived);
     assert_eq!(fates, [arrived(0), (1, us(1), Fate::Lost), arrived(2), arrived(4)]);
-    assert_eq!(told(&[3..4]).2, [(1, us(1), Fate::Late)]);
+    assert_eq!(heard(&[3..4]).2, [(1, us(1), Fate::Late)]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn seeds(usually: u64) -> (u64, u64) {
     (number("FAIRWAVE_SEED").unwrap_or(0), number("FAIRWAVE_TALLY").unwrap_or(usually))
 }
 
-#[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how long to run")]
+#[allow(clippy::disallowed_methods, reason = "an environment variable sets how long the test runs")]
 pub fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }

@@ -1,4 +1,4 @@
-//! The first claim and the first grant, told with the handshake.
+//! The first claim and the first grant, sent with the handshake.
 
 use fairwave_node::ExchangeConfig;
 use fairwave_schemes::node::tally::TallyOptions;

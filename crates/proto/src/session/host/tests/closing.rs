@@ -76,7 +76,7 @@ fn close__is_answered_again_where_the_answer_was_lost() {
     assert!(network.hosts[1].is_telling_ends());
     wait(&mut network, 20);
     assert!(!network.hosts[1].is_telling_ends());
-    assert_eq!(network.hosts[0].ends(), [(source, CloseReason::Done, true)], "it is told once");
+    assert_eq!(network.hosts[0].ends(), [(source, CloseReason::Done, true)], "it is reported once");
 }
 
 /// As a peer of an earlier version does, and one that is gone.
