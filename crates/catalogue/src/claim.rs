@@ -7,8 +7,8 @@ use crate::formula::Formula;
 use crate::judged::{Claim, ClaimValue, Proof};
 use crate::measure::Measure;
 use crate::reduce::{Reduce, worst};
-use crate::source::{Form, ValueSource};
 use crate::unit::{Dimension, Unit};
+use crate::value_source::{Form, ValueSource};
 use crate::verdict::Verdict;
 
 /// A `[[experiment.claim]]`.

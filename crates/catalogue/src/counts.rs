@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::outcome::ExperimentOutcome;
-use crate::source::Form;
+use crate::value_source::Form;
 use crate::verdict::Verdict;
 
 /// Number of claims by verdict. Claims of an experiment that repeats another one in the set are counted only in

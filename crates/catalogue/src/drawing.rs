@@ -298,7 +298,7 @@ fn measured_lines(outcome: &ExperimentOutcome, sketch: &LinesSketch) -> Result<S
 fn curves(outcome: &ExperimentOutcome, sketch: &CurvesSketch) -> Result<String, PictureError> {
     let [least, most] = sketch.loss_rate;
     let rate = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(STEPS));
-    let line = |response: crate::response::ResponseCurve| {
+    let line = |response: crate::response_curve::ResponseCurve| {
         (0..=STEPS).map(rate).map(|loss_rate| (loss_rate, response.window(loss_rate))).collect()
     };
     let all: Vec<PlottedLine> =
@@ -318,8 +318,8 @@ mod tests {
     use super::*;
     use crate::data::scenario_text;
     use crate::lab::simulate;
-    use crate::quantity::Quantity;
     use crate::samples::MeasureError;
+    use crate::stated_quantity::Quantity;
 
     fn ran() -> Run {
         let text = scenario_text("five-to-one").unwrap();

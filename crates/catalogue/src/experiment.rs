@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::claim::{CheckedClaim, ClaimData, Subject};
 use crate::data::{papers, scenario_text};
-use crate::quantity::Quantity;
 use crate::sketch::{Picture, picture};
+use crate::stated_quantity::Quantity;
 
 /// One figure, table, equation or section of a paper.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,9 +14,9 @@ use fairwave_schemes::session::{
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use serde::Deserialize;
 
-use crate::bic;
-use crate::quantity::Quantity;
-use crate::response::ResponseCurve;
+use crate::printed_bic;
+use crate::response_curve::ResponseCurve;
+use crate::stated_quantity::Quantity;
 use crate::unit::Dimension;
 
 /// A formula with its arguments; windows are in packets.
@@ -249,8 +249,8 @@ impl Formula {
                 let pools = xcp_control(&config, capacity.0.as_bps(), rtt_s, input_bytes, queue_bytes, rtt_s);
                 pools.positive_bps - pools.negative_bps
             }
-            Self::BicEq2 { window } => bic::additive_packets(window),
-            Self::BicEq3 { window } => bic::search_packets(window),
+            Self::BicEq2 { window } => printed_bic::additive_packets(window),
+            Self::BicEq3 { window } => printed_bic::search_packets(window),
             Self::BicEq4 { loss_rate } => BicConfig::default().largest_window_of_large_packets(loss_rate),
             Self::BicEq5 { loss_rate } => BicConfig::default().mean_window_of_large_packets(loss_rate),
             Self::BicEq6 { loss_rate } => BicConfig::default().mean_window_asymptote_packets(loss_rate),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::source::Form;
+use crate::value_source::Form;
 use crate::verdict::Verdict;
 
 /// One claim with its verdict.

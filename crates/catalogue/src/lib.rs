@@ -10,7 +10,6 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
-mod bic;
 mod bic_modes;
 mod claim;
 mod counts;
@@ -26,11 +25,11 @@ mod measure;
 pub mod memory;
 mod outcome;
 pub mod picture;
-mod quantity;
+mod printed_bic;
 mod record;
 mod reduce;
 mod report;
-mod response;
+mod response_curve;
 mod run;
 mod run_error;
 mod samples;
@@ -39,12 +38,13 @@ mod sharing;
 #[cfg(test)]
 mod shipped;
 mod sketch;
-mod source;
+mod stated_quantity;
 #[cfg(test)]
 mod targets;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod value_source;
 mod verdict;
 mod wire;
 mod work;
@@ -62,7 +62,7 @@ pub use report::report;
 pub use run::{RunError, RunOptions, run, run_all, run_experiment};
 pub use select::{UnknownExperiment, select};
 pub use sketch::Picture;
-pub use source::{Form, ValueSource};
+pub use value_source::{Form, ValueSource};
 pub use verdict::Verdict;
 pub use wire::{NotJudged, OnTestbed, RanOnTestbed, Testbed, WireNotes, run_on_testbed};
 pub use work::{RunProgress, RunStep};

@@ -7,9 +7,9 @@ use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
 
-use crate::quantity::Quantity;
 use crate::samples::{Distances, MeasureError, Samples, TimeSpan};
 use crate::sharing::{Statistic, slowdown};
+use crate::stated_quantity::Quantity;
 use crate::unit::Dimension;
 
 /// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that

@@ -9,7 +9,7 @@ use crate::data::verdict_text;
 use crate::experiment::{Experiment, list};
 use crate::judged::{ClaimValue, digits};
 use crate::outcome::ExperimentOutcome;
-use crate::source::Form;
+use crate::value_source::Form;
 use crate::verdict::Verdict;
 
 /// The recorded verdicts, in the order of the catalogue.

@@ -5,7 +5,7 @@ use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Duration;
 use thiserror::Error;
 
-use crate::quantity::Quantity;
+use crate::stated_quantity::Quantity;
 
 /// Start and end.
 pub(crate) type TimeSpan = [Quantity<Duration>; 2];

@@ -6,10 +6,10 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::formula::Formula;
 use crate::measure::Measure;
-use crate::quantity::Quantity;
 use crate::reduce::Reduce;
-use crate::response::ResponseCurve;
+use crate::response_curve::ResponseCurve;
 use crate::samples::TimeSpan;
+use crate::stated_quantity::Quantity;
 use crate::unit::{Dimension, Unit};
 
 /// Contents of a picture. In the data a word, or a table of one entry with details.

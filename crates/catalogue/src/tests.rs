@@ -14,7 +14,7 @@ use crate::experiment::{Experiment, list};
 use crate::lab::{simulate, usual_model};
 use crate::outcome::ExperimentOutcome;
 use crate::run::{RunOptions, run_experiment, run_on};
-use crate::source::ValueSource;
+use crate::value_source::ValueSource;
 use crate::verdict::Verdict;
 use crate::work::RunQuery;
 

@@ -16,6 +16,7 @@
 
 mod asked;
 mod bind;
+mod card_traffic;
 mod cards;
 pub mod config;
 mod control_socket;
@@ -25,7 +26,6 @@ mod fair;
 mod hangup;
 mod member_process;
 pub mod metrics;
-mod neighbours;
 mod news;
 pub mod notify;
 mod settings;

@@ -7,10 +7,10 @@
 
 mod address;
 mod head;
-mod server;
+mod metrics_server;
 mod shown;
 mod text;
 
 pub use address::{MetricsAddress, MetricsAddressError};
-pub use server::{MetricsServer, serve};
+pub use metrics_server::{MetricsServer, serve};
 pub use text::prometheus_text;

@@ -13,9 +13,9 @@ use fairwave_table::TickReport;
 use fairwave_units::{Duration, Rate, Time};
 use rustix::time::{ClockId, Timespec};
 
+use crate::card_traffic::{Moved, Neighbours};
 use crate::cards::{Cards, Leads};
 use crate::member_process::{MemberProcess, machine_row};
-use crate::neighbours::{Moved, Neighbours};
 use crate::news::{InitialReports, Shared, TickerEvent, VisitorId};
 use crate::settings::Settings;
 use crate::snapshot::DaemonCounts;

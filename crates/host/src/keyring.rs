@@ -1,8 +1,8 @@
 //! The tickets that a host has issued, and its identity.
 
-mod document;
 mod id;
 mod issued;
+mod keyring_document;
 mod known;
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
 use crate::ticket::Ticket;
-use document::{KeyringFile, VERSION};
+use keyring_document::{KeyringFile, VERSION};
 use known::{FileStamp, KnownTickets};
 
 pub use id::{id_text, read_id};

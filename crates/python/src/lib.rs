@@ -7,9 +7,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands the arguments of a call over by value")]
 
 mod allocate;
-mod allocator;
 mod arrow;
 mod controller;
+mod end_node;
 mod error;
 mod feedback;
 mod interrupt;
@@ -40,11 +40,11 @@ mod _core {
     #[pymodule_export]
     use crate::allocate::allocate;
     #[pymodule_export]
-    use crate::allocator::Allocator;
-    #[pymodule_export]
     use crate::arrow::ArrowTable;
     #[pymodule_export]
     use crate::controller::Controller;
+    #[pymodule_export]
+    use crate::end_node::Allocator;
     #[pymodule_export]
     use crate::error::ScenarioError;
     #[pymodule_export]

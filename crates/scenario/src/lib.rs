@@ -19,13 +19,13 @@ mod discipline;
 mod document;
 mod error;
 mod limits;
-mod metrics;
 mod network;
 pub mod node_rule;
 pub mod random;
 mod read;
 pub mod report;
 mod run;
+mod run_metrics;
 mod scaled;
 mod scenario;
 mod session;
@@ -43,12 +43,12 @@ pub use delay::{CompletionSummary, DelayHistogram, DelaySummary};
 pub use discipline::Discipline;
 pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
-pub use metrics::{Course, Metrics, is_far};
 pub use network::{Background, BackgroundKind, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router};
 pub use run::{
     BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run, Summary,
     Window, WindowSamples,
 };
+pub use run_metrics::{Course, Metrics, is_far};
 pub use scenario::Scenario;
 pub use session::{Demand, DemandBy, SchemeChoice, SessionSpec};
 pub use session_summary::SessionSummary;

@@ -8,7 +8,7 @@ use fairwave_schemes::scheme::{Model, NodeRule, OptionSpec};
 use fairwave_units::{Rate, Time};
 
 use crate::background;
-use crate::closing::Closing;
+use crate::closing_window::Closing;
 use crate::error::SimError;
 use crate::kind::NewSession;
 use crate::kinds;

@@ -15,7 +15,7 @@
 mod agenda;
 mod background;
 mod card;
-mod closing;
+mod closing_window;
 mod conditions;
 mod constant;
 mod constant_source;
@@ -42,7 +42,7 @@ mod pacer;
 mod packet;
 mod packet_gaps;
 mod pending_timer;
-mod pipe;
+mod propagation;
 mod queue;
 mod queued;
 mod ranges;

@@ -397,7 +397,7 @@ mod tests {
     use super::*;
     use crate::event_queue::EventTime;
     use crate::packet::SimPacket;
-    use crate::pipe::{Pipe, PipePool};
+    use crate::propagation::{Pipe, PipePool};
 
     #[test]
     fn carried_bytes__are_those_on_the_wire_within_the_window() {

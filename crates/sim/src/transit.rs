@@ -5,7 +5,7 @@ use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
 use crate::agenda::Agenda;
-use crate::closing::{Closing, WindowTotals};
+use crate::closing_window::{Closing, WindowTotals};
 use crate::conditions::{Crossing, Refusal};
 use crate::contents::Contents;
 use crate::delay_log::DelayLog;

@@ -9,9 +9,9 @@ use fairwave_wan::{Direction, Port, Relay, Report, Space, overflows};
 
 use crate::child::Child;
 use crate::clock::{instant_at, now_ns};
+use crate::end_message::{EndMessage, EndReport, SourceAt, Start};
 use crate::error::Error;
-use crate::machine::SETTLED;
-use crate::message::{EndMessage, EndReport, SourceAt, Start};
+use crate::node_daemon::SETTLED;
 use crate::plan::Plan;
 use crate::programs::{Processes, Program, programs};
 use crate::sockets::SocketDir;

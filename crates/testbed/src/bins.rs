@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::message::BIN_NS;
+use crate::end_message::BIN_NS;
 
 /// Bytes that arrived, in bins of 10 ms since the start of the run.
 #[derive(Debug)]

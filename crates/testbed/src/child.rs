@@ -11,8 +11,8 @@ use fairwave_wan::Space;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
+use crate::end_message::EndMessage;
 use crate::error::Error;
-use crate::message::EndMessage;
 
 /// Maximum time until an interrupt is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);

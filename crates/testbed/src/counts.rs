@@ -8,7 +8,7 @@ use fairwave_units::Time;
 use fairwave_wan::{Direction, Report};
 
 use crate::attempt::RunReports;
-use crate::message::{Arrived, BIN_NS, Sent};
+use crate::end_message::{Arrived, BIN_NS, Sent};
 use crate::plan::Plan;
 
 /// Counts in slots of equal width, interpolated between the ends of a slot.

@@ -7,8 +7,8 @@ use fairwave_daemon::Daemon;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::clock::{instant_at, now_ns};
+use crate::end_message::{EndMessage, EndReport, Part, Ready, Setup, SourceAt, Start};
 use crate::gtp::GtpEnd;
-use crate::message::{EndMessage, EndReport, Part, Ready, Setup, SourceAt, Start};
 use crate::tcp::{self, TcpEnd};
 
 /// Interval at which an end checks whether it ran on time.
@@ -94,7 +94,7 @@ impl Ends {
             tcp::tune().map_err(|error| error.to_string())?;
         }
         let daemon = setup.daemon.as_ref().zip(setup.rule.as_ref()).filter(|_| setup.is_daemon);
-        let daemon = daemon.map(|(socket, rule)| crate::machine::start(socket, rule)).transpose()?;
+        let daemon = daemon.map(|(socket, rule)| crate::node_daemon::start(socket, rule)).transpose()?;
         let rule = setup.rule.as_ref().filter(|_| !setup.is_daemon);
         let gtp = rule.map(|rule| GtpEnd::open(setup, rule)).transpose()?;
         let tcp = TcpEnd::open(&setup.gives).map_err(|error| error.to_string())?;

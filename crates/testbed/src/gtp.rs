@@ -15,7 +15,7 @@ use fairwave_host::{
 use fairwave_units::{Duration, Rate};
 
 use crate::bins::Bins;
-use crate::message::{Arrived, Part, RuleSetup, Sent, Setup};
+use crate::end_message::{Arrived, Part, RuleSetup, Sent, Setup};
 
 /// The stream that holds a session's load.
 const LOAD: u32 = 1;

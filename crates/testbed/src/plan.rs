@@ -14,8 +14,8 @@ use fairwave_schemes::session::tcp_options::MIN_RTO;
 use fairwave_units::{Duration, Rate, Time};
 use fairwave_wan::{Way, address};
 
+use crate::end_message::{Part, RuleSetup, Setup};
 use crate::error::Error;
-use crate::message::{Part, RuleSetup, Setup};
 
 /// Prefix of the names of schemes that the kernel runs.
 const KERNEL: &str = "kernel:";

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::message::{Part, Setup};
+use crate::end_message::{Part, Setup};
 use crate::plan::Plan;
 
 /// Distribution of a node's sessions over processes.

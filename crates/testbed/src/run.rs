@@ -9,9 +9,9 @@ use fairwave_units::Time;
 
 use crate::attempt::{RunReports, attempt};
 use crate::calibration::{Calibration, calibrate};
+use crate::end_message::Sent;
 use crate::error::Error;
 use crate::lateness::Lateness;
-use crate::message::Sent;
 use crate::plan::Plan;
 use crate::programs::Processes;
 use crate::tcp::check_congestion;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use crate::bins::Bins;
-use crate::message::{Arrived, Part, Sent};
+use crate::end_message::{Arrived, Part, Sent};
 use crate::socket_options::{set_max_pacing, tcp_info};
 
 /// Bytes of an IPv4 header and a TCP header with timestamps.

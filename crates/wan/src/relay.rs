@@ -6,11 +6,11 @@
 
 mod backlog;
 mod device;
-mod packet;
+mod ip_packet;
 mod plan;
 mod port;
+mod relay_state;
 mod report;
-mod shared;
 mod way;
 mod wheel;
 
@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 use plan::Plan;
 pub use port::{Port, address, device, overflows};
+use relay_state::Shared;
 pub use report::{Flow, Report};
-use shared::Shared;
 pub use way::{Direction, Way};
 
 /// A network between the ports that it was started with, run by a separate thread until it is dropped.

@@ -1,8 +1,8 @@
 //! `fairwave papers`: the experiments of the papers.
 
 mod list;
+mod recorded_verdicts;
 mod run;
-mod verdict;
 mod wire;
 mod wrapped;
 

@@ -4,7 +4,7 @@
 //! all of them are complete. Existing files are replaced, each atomically; others stay. A directory that keeps a list
 //! of its files ([`listing`]) loses those of the call before.
 
-mod listing;
+mod written_files;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -109,7 +109,7 @@ impl Staging {
     pub(crate) fn commit_listed(&self, is_whole: bool, takes: impl Fn(&str) -> bool) -> Done {
         let mut files = self.written().clone();
         files.retain(|name, _| takes(name));
-        let before = listing::read(&self.target);
+        let before = written_files::read(&self.target);
         let mut listed = files.clone();
         if !is_whole {
             for (name, hash) in &before {
@@ -125,7 +125,7 @@ impl Staging {
                 fs::create_dir_all(place.parent().unwrap_or(&chosen))?;
                 fs::rename(self.hidden.join(name), place)?;
             }
-            fs::write(chosen.join(listing::NAME), listing::text(&listed))
+            fs::write(chosen.join(written_files::NAME), written_files::text(&listed))
         };
         choose().map_err(|error| self.failed("", &error))?;
         // Under the lock, so that an interrupt is before the first file or after the last.
@@ -135,7 +135,7 @@ impl Staging {
             } else {
                 fs::rename(&chosen, &self.target)?;
             }
-            listing::remove_stale(&self.target, &before, &listed);
+            written_files::remove_stale(&self.target, &before, &listed);
             Ok(())
         });
         done.map_err(|error: io::Error| self.failed("", &error))

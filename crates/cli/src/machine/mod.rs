@@ -5,6 +5,6 @@ pub(crate) mod daemon;
 pub(crate) mod doctor;
 mod overview;
 pub(crate) mod run;
-mod sharing;
+mod shared_node;
 pub(crate) mod status;
 pub(crate) mod top;

@@ -4,7 +4,7 @@
 //! process ([`beside`]) is the near end of the bridge. It lives until the program has ended and its
 //! connections with it, as the kernel does for those of TCP.
 
-mod beside;
+mod bridge_process;
 mod map;
 mod preload;
 
@@ -71,8 +71,8 @@ const NO_PROGRAM: u8 = 127;
 /// Runs the program in this process's place. Comes back where that cannot be.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandFailure> {
     match args.beside {
-        Some(_) if !args.detached => beside::detach().map(|()| ExitCode::SUCCESS),
-        Some(program) => beside::stay(program, &args.link, args.quiet).map(|()| ExitCode::SUCCESS),
+        Some(_) if !args.detached => bridge_process::detach().map(|()| ExitCode::SUCCESS),
+        Some(program) => bridge_process::stay(program, &args.link, args.quiet).map(|()| ExitCode::SUCCESS),
         None => start(args),
     }
 }
@@ -144,7 +144,7 @@ fn bridge(maps: &[Map]) -> Result<(String, String), CommandFailure> {
 /// This command again, with the options of this call.
 fn spawn_beside() -> io::Result<Child> {
     let options = std::env::args_os().skip(1).take_while(|word| word != OsStr::new("--"));
-    Command::new(beside::this_program())
+    Command::new(bridge_process::this_program())
         .arg0("fairwave")
         .args(options)
         .args(["--beside", &std::process::id().to_string()])

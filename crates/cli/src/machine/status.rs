@@ -14,7 +14,7 @@ use crate::common::quantity::{rate, size};
 use crate::common::table::{TextTable, shortened};
 use crate::common::terminal::{self, BOLD, DIM, paint, print};
 use crate::machine::overview::{DaemonEntry, NodeEntry, machine, nodes, text as machine_text};
-use crate::machine::sharing::{self, SharedNode, node_of};
+use crate::machine::shared_node::{self, SharedNode, node_of};
 
 /// Show this user's sessions, with their rates and what limits each.
 ///
@@ -115,7 +115,7 @@ pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done 
 pub(crate) fn why(args: &WhyArgs) -> Done {
     let machine = machine().unwrap_or_default();
     let processes = processes()?;
-    let others = sharing::of_others(&machine, &processes);
+    let others = shared_node::of_others(&machine, &processes);
     let others: Vec<_> = others.into_iter().filter(|row| is_meant(args, &row.id)).collect();
     let of = |process| all_of(process).map(move |session| (process, session));
     let all = processes.iter().flat_map(of);
@@ -133,16 +133,16 @@ pub(crate) fn why(args: &WhyArgs) -> Done {
         }
         return others
             .iter()
-            .try_for_each(|row| print_json(&reason_of_row(row, sharing::explanation(&machine, row).1.as_ref())));
+            .try_for_each(|row| print_json(&reason_of_row(row, shared_node::explanation(&machine, row).1.as_ref())));
     }
     if found.is_empty() && others.is_empty() {
         return print("no sessions\n");
     }
     let said = found.iter().map(|(process, session)| {
         let node = shared_node(&machine, process, session);
-        explanation(process, session) + &node.as_ref().map_or_else(String::new, sharing::lines)
+        explanation(process, session) + &node.as_ref().map_or_else(String::new, shared_node::lines)
     });
-    let seen = others.iter().map(|row| sharing::explanation(&machine, row).0);
+    let seen = others.iter().map(|row| shared_node::explanation(&machine, row).0);
     let texts: Vec<_> = said.chain(seen).collect();
     print(&texts.join("\n"))
 }

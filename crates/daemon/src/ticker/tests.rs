@@ -1,7 +1,7 @@
 //! Ticks by hand, in virtual time: no thread, no socket, and ways that the test looks up.
 
 mod guest;
-mod hostile;
+mod hostile_members;
 mod sharing;
 
 use std::net::IpAddr;

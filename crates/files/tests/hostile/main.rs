@@ -1,16 +1,16 @@
 //! Hostile peers: they hold a valid ticket or key, open a session by the protocol, and then send bytes that Fairwave
 //! never sends. They attack the real code behind the public interface, over real ports.
 //!
-//! Nothing here is patched: [`wire::Peer`] drives the public cores of `fairwave-proto` with the cryptography of
+//! Nothing here is patched: [`hostile_session::Peer`] drives the public cores of `fairwave-proto` with the cryptography of
 //! `fairwave-host` up to the open session, and takes their keys from then on.
 //!
 //! To add a case:
 //!
 //! - the attacker of a server holds a ticket: [`scene::Scene`] has a real server with a share, a ticket for it, and an
-//!   honest visitor; [`wire::Peer::call`] opens the session with a greeting ([`wire::GET`], [`wire::PUT`]),
-//!   [`wire::Peer::say`] seals frames and [`wire::Peer::give`] data of the case's choice, and [`wire::Peer::hear`]
+//!   honest visitor; [`hostile_session::Peer::call`] opens the session with a greeting ([`hostile_session::GET`], [`hostile_session::PUT`]),
+//!   [`hostile_session::Peer::say`] seals frames and [`hostile_session::Peer::give`] data of the case's choice, and [`hostile_session::Peer::hear`]
 //!   decrypts the answers;
-//! - the attacker of a taker is a server: [`wire::Peer::answer`] waits for the taker's hello and is then used the same
+//! - the attacker of a taker is a server: [`hostile_session::Peer::answer`] waits for the taker's hello and is then used the same
 //!   way; [`giver::Giver`] is the one for lists, hashes and bytes of the case's choice, where all else is to be proper;
 //! - a case asserts that the attacked end still works ([`scene::Scene::serves`]), and which bound ended the attack. It
 //!   is named `attacker__outcome`, and prints its seed if it is random.
@@ -37,9 +37,9 @@ mod ticket {
 }
 
 mod giver;
+mod hostile_session;
 mod names;
 mod nonsense;
 mod reports;
 mod requests;
 mod scene;
-mod wire;

@@ -8,8 +8,8 @@ use fairwave_proto::codec::{CloseReason, Frame, PacketKind, VoidReason, Writer};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::hostile_session::{GET, PUT, Peer, bind};
 use crate::scene::{Scene, check, endpoint, keyring_at};
-use crate::wire::{GET, PUT, Peer, bind};
 
 const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(fairwave_testing::LIMIT.as_secs());
 /// Packets of a session.

@@ -3,8 +3,8 @@
 use fairwave_host::CloseReason;
 use fairwave_proto::codec::{Frame, LossReport, Reader, Writer};
 
+use crate::hostile_session::{GET, Heard, Peer};
 use crate::scene::{Scene, check};
-use crate::wire::{GET, Heard, Peer};
 
 /// A frame that reports that all of these numbers have arrived.
 fn arrived(numbers: std::ops::Range<u64>) -> Vec<u8> {

@@ -3,8 +3,8 @@
 use fairwave_proto::codec::{Frame, VoidReason};
 use fairwave_testing::wait_some;
 
+use crate::hostile_session::{GET, Heard, Peer};
 use crate::scene::Scene;
-use crate::wire::{GET, Heard, Peer};
 
 #[test]
 fn sink__that_asks_outside_of_the_streams_is_told_that_nothing_is_there() {

@@ -5,7 +5,7 @@ use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
-use super::network::{Network, choice, number};
+use super::random_networks::{Network, choice, number};
 use crate::aecp::AecpSimulator;
 use crate::error::FluidError;
 use crate::plan::FluidPlan;

@@ -4,7 +4,7 @@ use fairwave_scenario::{Demand, Discipline, Run};
 use fairwave_schemes::scheme::{Model, OptionValue, schemes};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use super::network::{Network, choice, millis, number};
+use super::random_networks::{Network, choice, millis, number};
 use crate::{FluidError, Record, Settings, simulate};
 
 const ALL: Record = Record { rates: true, queues: true, windows: false, distances: true };

@@ -4,7 +4,7 @@ use fairwave_scenario::random::stream;
 use fairwave_scenario::{Demand, Run, Scenario};
 use fairwave_units::{Duration, Rate};
 
-use super::network::{Network, millis, number};
+use super::random_networks::{Network, millis, number};
 use crate::{Record, Settings, simulate};
 
 const DISTANCES: Record = Record { rates: false, queues: false, windows: false, distances: true };

@@ -3,5 +3,5 @@
 mod aecp;
 mod by_hand;
 mod figures;
-mod network;
 mod oracle;
+mod random_networks;

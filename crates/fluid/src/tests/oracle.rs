@@ -6,7 +6,7 @@ use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
-use super::network::{Network, millis, number};
+use super::random_networks::{Network, millis, number};
 use crate::naive::simulate_naive;
 use crate::{Record, Settings, simulate};
 

@@ -10,7 +10,7 @@ mod path_status;
 mod process;
 mod sample;
 mod session;
-mod socket;
+mod status_socket;
 mod transfer;
 
 pub use carried::{Carried, WaitsFor};
@@ -20,5 +20,5 @@ pub use path_status::PathStatus;
 pub use process::ProcessStatus;
 pub use sample::StatusSample;
 pub use session::SessionStatus;
-pub use socket::{Leave, StatusSocket, ask_to_leave, runtime_dir, statuses};
+pub use status_socket::{Leave, StatusSocket, ask_to_leave, runtime_dir, statuses};
 pub use transfer::TransferStatus;

@@ -19,7 +19,7 @@ use fairwave_testing::LIMIT;
 use fairwave_units::{Bytes, Rate};
 
 #[allow(dead_code, reason = "the tests between namespaces use it, too, each a part")]
-use crate::net::content::Giver;
+use crate::net::memory_content::Giver;
 
 /// Random inputs in `cargo test`; set by BOLERO_RANDOM_ITERATIONS.
 const ITERATIONS: usize = 1000;

@@ -4,7 +4,7 @@ use super::tick::lower_median;
 use super::*;
 
 mod beside;
-mod births;
+mod newcomers;
 
 pub(super) const CAPACITY: f64 = 700.0;
 const TICK: Duration = Duration::from_millis(20);

@@ -3,7 +3,7 @@
 use fairwave_schemes::session::{BbrConfig, Path, PathConfig, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use super::cubic::CubicPath;
+use super::cubic_path::CubicPath;
 use crate::receive::socket_share::MIN_PERIOD;
 use crate::session::rtt::FIRST_RTT;
 

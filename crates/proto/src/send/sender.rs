@@ -4,7 +4,7 @@ mod counts;
 mod path_part;
 mod reported_numbers;
 mod reports;
-mod setup;
+mod sender_setup;
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -37,7 +37,7 @@ use crate::wire::tunnel::tunnel_of;
 use reported_numbers::{NumbersNow, ReportedNumbers};
 
 pub use counts::SenderCounts;
-pub(crate) use setup::SenderSetup;
+pub(crate) use sender_setup::SenderSetup;
 
 /// The source's state of one session: the requests, the data in flight, and the rate.
 #[derive(Debug)]

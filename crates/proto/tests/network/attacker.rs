@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use fairwave_proto::Ecn;
 use fairwave_units::Duration;
 
-use super::random::Random;
+use super::test_random::Random;
 use super::{Datagram, Load};
 
 /// Datagrams that an attacker keeps.

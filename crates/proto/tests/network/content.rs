@@ -1,6 +1,6 @@
 //! Contents of streams: each byte follows from its position.
 
-use super::random::mixed;
+use super::test_random::mixed;
 
 /// The bytes of a stream of a transfer from `offset` on, into all of `room`.
 pub(crate) fn fill(transfer: usize, stream: u32, offset: u64, room: &mut [u8]) {

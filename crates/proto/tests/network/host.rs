@@ -20,7 +20,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::content;
 use super::link::LOWER;
-use super::random::mixed;
+use super::test_random::mixed;
 use super::{Datagram, Flow, Load};
 
 pub(crate) const TICKET: (TicketId, u64) = (TicketId(1), 0x005e_c2e7);

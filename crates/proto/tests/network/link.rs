@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairwave_proto::Ecn;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use super::random::Random;
+use super::test_random::Random;
 use super::{Load, by_ms};
 
 /// Bytes of IP and UDP around a datagram.

@@ -12,7 +12,7 @@ mod content;
 mod flow;
 mod host;
 mod link;
-pub(crate) mod random;
+pub(crate) mod test_random;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +25,7 @@ pub(crate) use attacker::Attacker;
 pub(crate) use flow::{ENDLESS, Flow};
 pub(crate) use host::{LIVE_BYTES, Setup, TICKET, Tamper, TestHost, tally};
 pub(crate) use link::{LOWER, Line, Link};
-pub(crate) use random::Random;
+pub(crate) use test_random::Random;
 
 use host::Arrived;
 

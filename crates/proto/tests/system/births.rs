@@ -3,9 +3,9 @@
 use fairwave_node::GRACE;
 use fairwave_units::Duration;
 
+use crate::flow_rates::Watch;
 use crate::network::{ENDLESS, Flow, Link, Network, Random, Setup, TestHost, address, ms};
-use crate::shared::Shared;
-use crate::watch::Watch;
+use crate::one_machine::Shared;
 
 const CAPACITY_BPS: f64 = 40e6;
 /// From when on the daemon gives sessions what is theirs.

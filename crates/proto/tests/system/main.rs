@@ -14,6 +14,7 @@
 
 mod bad_paths;
 mod births;
+mod flow_rates;
 mod hardships;
 #[path = "../../examples/hardships/lane.rs"]
 mod lane;
@@ -21,22 +22,21 @@ mod lies;
 mod memory;
 #[path = "../network/mod.rs"]
 mod network;
+mod one_machine;
 mod pauses;
 mod plan;
 #[path = "../../examples/bad_paths/road.rs"]
 mod road;
-mod shared;
 mod shared_paths;
 mod silences;
 mod tally;
 mod tickets;
 mod trick;
-mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use network::{Network, random};
+use network::{Network, test_random};
 use plan::Rules;
 
 /// Seeds of each kind of world, besides a fresh one each.
@@ -55,7 +55,7 @@ fn seeds(count: u64) -> Vec<u64> {
     }
     let count = env("FAIRWAVE_WORLDS").map_or(count, |worlds| (worlds * count / WORLDS).max(1));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    let fresh = random::mixed(now) >> 32;
+    let fresh = test_random::mixed(now) >> 32;
     (0..count).chain(fresh..fresh + count).collect()
 }
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 use fairwave_proto::PathKind;
 use fairwave_units::{Duration, Time};
 
+use crate::flow_rates::{Watch, own};
 use crate::network::{Flow, Line, Network, Random, Setup, ms, tally};
-use crate::watch::{Watch, own};
 use crate::{WORLDS, each, report};
 
 /// Sessions have their shares by then.

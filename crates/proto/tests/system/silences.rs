@@ -2,8 +2,8 @@
 
 use fairwave_units::Duration;
 
+use crate::flow_rates::{Watch, own};
 use crate::network::{Flow, Network, Setup, ms, tally};
-use crate::watch::{Watch, own};
 
 const SINK: usize = 0;
 const CAPACITY_BPS: f64 = 20e6;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use fairwave_proto::{ExchangeConfig, IntervalRule};
 use fairwave_units::Time;
 
+use crate::flow_rates::{Watch, assert_near, optimum, own};
 use crate::network::{Action, ENDLESS, Flow, Link, Network, Random, Setup, TestHost, address, tally};
 use crate::plan::{self, Rules};
-use crate::watch::{Watch, assert_near, optimum, own};
 use crate::{WORLDS, each, report};
 
 #[test]

@@ -4,7 +4,7 @@ use fairwave_proto::{ExchangeConfig, Terms};
 use fairwave_units::{Duration, Rate};
 
 use crate::network::{Flow, Network, Random, Setup, ms, tally};
-use crate::shared::Shared;
+use crate::one_machine::Shared;
 
 const SERVER: usize = 0;
 const MBPS: f64 = 20.0;

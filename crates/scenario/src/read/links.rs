@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::aqm::aqm;
-use super::conditions::conditions;
+use super::condition_tables::conditions;
 use super::discipline::discipline;
 use super::elements::{Patches, TakenNames, default_name, lookup, tables};
 use super::mistake::ReadResult;

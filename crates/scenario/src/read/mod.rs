@@ -5,7 +5,7 @@ mod aqm;
 pub(crate) mod arrivals;
 pub(crate) mod background;
 pub(crate) mod companion;
-mod conditions;
+mod condition_tables;
 pub(crate) mod content;
 pub(crate) mod demand;
 mod discipline;
@@ -45,7 +45,7 @@ mod tests {
         ("## Nodes", super::nodes::KEYS),
         ("## Sessions", super::sessions::KEYS),
         ("Links:", super::links::KEYS),
-        ("Conditions of a link", super::conditions::CONDITION_KEYS),
+        ("Conditions of a link", super::condition_tables::CONDITION_KEYS),
         ("Parameters in `aqm", super::aqm::AQM_KEYS),
         ("Parameters in `red", super::links::RED_KEYS),
         ("## Arrivals", super::arrivals::KEYS),

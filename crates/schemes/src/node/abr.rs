@@ -11,7 +11,7 @@ use crate::scheme::{NodeRule, Scheme};
 use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
-use super::entry::{DRIVER_OPTIONS, entry};
+use super::node_entries::{DRIVER_OPTIONS, entry};
 
 /// Registry entry of consistent marking.
 pub(super) const CHARNY: Scheme = Scheme {

@@ -12,8 +12,8 @@
 
 use fairwave_units::Duration;
 
-use super::entry::{PHASE, entry};
 use super::gtp::{Gtp, Reading};
+use super::node_entries::{PHASE, entry};
 use crate::scheme::NodeRule;
 use crate::scheme::entry::Scheme;
 use crate::scheme::option::{OptionSpec, TypedOption, share, time, time_or};

@@ -9,7 +9,7 @@ pub(crate) mod bound;
 pub(crate) mod codel;
 pub(crate) mod dualpi2;
 mod fifo;
-pub(crate) mod flows;
+pub(crate) mod flow_queues;
 pub(crate) mod pie;
 pub(crate) mod tail_drop;
 

@@ -1,26 +1,26 @@
 //! Integration tests of the crate in one binary, which links once and runs tests of all files in parallel.
 
 mod any_network;
-mod background;
-mod conditions;
+mod background_traffic;
 mod delay;
 mod every_bdp;
 mod explicit;
-mod gtp;
+mod gtp_runs;
+mod link_conditions;
 mod node_rules;
 mod options;
 mod oracle;
 mod path;
 mod queues;
-mod rbudp;
-mod rcp;
+mod rbudp_runs;
+mod rcp_runs;
 mod rivals;
 mod shared_path;
-mod tally;
+mod tally_runs;
 mod throughput;
 mod timeout;
-mod udt;
+mod udt_runs;
 mod unknown_capacity;
-mod vcp;
+mod vcp_runs;
 mod vegas;
-mod xcp;
+mod xcp_runs;

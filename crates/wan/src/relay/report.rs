@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::packet::Packet;
+use super::ip_packet::Packet;
 
 /// Traffic of one relay, its lateness, and its cost.
 #[derive(Clone, Debug)]

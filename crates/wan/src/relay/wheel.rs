@@ -14,10 +14,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::backlog::{Backlog, stretched};
-use super::packet::Packet;
+use super::ip_packet::Packet;
 use super::port::Port;
+use super::relay_state::Shared;
 use super::report::Report;
-use super::shared::Shared;
 use super::way::{Direction, Fate, Way};
 
 /// Packets due within this time are sent now: a shorter sleep would end later than that.

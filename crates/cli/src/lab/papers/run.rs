@@ -11,7 +11,7 @@ use fairwave_catalogue::{
 use fairwave_scenario::{Scenario, Settings};
 
 use super::wrapped::{self, wrapped};
-use super::{verdict, wire};
+use super::{recorded_verdicts, wire};
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::output::json_line;
 use crate::common::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
@@ -69,9 +69,9 @@ impl Args {
 pub(super) fn run(args: &Args) -> Done {
     let experiments = select(&args.ids).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     if args.verdict {
-        return verdict::print_recorded(&experiments, args.json);
+        return recorded_verdicts::print_recorded(&experiments, args.json);
     }
-    let record = args.record.as_deref().map(verdict::read).transpose()?;
+    let record = args.record.as_deref().map(recorded_verdicts::read).transpose()?;
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
     let progress = StepProgress::new(STEPS, false);
     let bar = RunBar::new(&progress);
@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args) -> Done {
         terminal::note(&format!("wrote {}", out.join("report.html").display()));
     }
     if let (Some(record), Some(file)) = (record, &args.record) {
-        verdict::write(record, &outcomes, file)?;
+        recorded_verdicts::write(record, &outcomes, file)?;
         terminal::note(&format!("wrote {}", file.display()));
     }
     let counts = VerdictCounts::of(&outcomes);

@@ -3,7 +3,7 @@
 use fairwave_testing::wait_for;
 use rustix::process::Signal;
 
-use super::host::{Host, Process, bytes};
+use super::user::{Host, Process, bytes};
 use super::*;
 
 const BYTES: usize = 16_000_000;

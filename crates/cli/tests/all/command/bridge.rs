@@ -11,7 +11,7 @@ use std::time::Duration;
 use fairwave_testing::{LIMIT, Process, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::host::{Host, Serving, bytes, finish, place, status_of};
+use super::user::{Host, Serving, bytes, finish, place, status_of};
 use super::*;
 
 /// An address of nobody's, which programs ask for.

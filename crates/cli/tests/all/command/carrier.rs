@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use fairwave_testing::wait_for;
 use rustix::process::Signal;
 
-use super::host::{Host, Process, Serving, bytes, place};
+use super::user::{Host, Process, Serving, bytes, place};
 use super::*;
 
 /// A place in front of a server that lets TCP through and swallows UDP, as many firewalls do.

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use fairwave_testing::wait_for;
 
-use super::host::{self, Host};
+use super::user::{self, Host};
 use super::*;
 
 impl Host {
@@ -93,7 +93,7 @@ fn cp__an_unfinished_tree_under_a_new_name_is_gone_on_with() {
     let host = Host::new();
     for home in ["", "home/"] {
         host.write(&format!("{home}tree/a.txt"), b"small, and there at once");
-        host.write(&format!("{home}tree/b.bin"), &host::bytes(12_000_000));
+        host.write(&format!("{home}tree/b.bin"), &user::bytes(12_000_000));
     }
     let ssh = host.ssh();
     for (from, to, rem, around) in

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use fairwave_testing::run_until_death;
 
-use super::host::Host;
+use super::user::Host;
 
 /// Names with the content of the file, or the target of the link.
 type Tree = BTreeMap<String, Vec<u8>>;
@@ -52,7 +52,7 @@ fn fill(host: &Host) {
 fn cp__a_process_that_dies_at_any_call_leaves_old_or_new_files_and_can_be_repeated() {
     let host = Host::new();
     for name in ["keep", "replaced", "new", "sub/a", "sub/deep/b"] {
-        let content = if name == "keep" { b"same".to_vec() } else { super::host::bytes(3000 + name.len()) };
+        let content = if name == "keep" { b"same".to_vec() } else { super::user::bytes(3000 + name.len()) };
         host.write(&format!("tree/{name}"), &content);
     }
     std::os::unix::fs::symlink("new", host.path("tree/link")).unwrap();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fairwave_testing::LIMIT;
 
-use super::host::{Host, bytes};
+use super::user::{Host, bytes};
 use super::*;
 
 /// A separate file system, mounted at a directory.

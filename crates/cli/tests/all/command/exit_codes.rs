@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use fairwave_testing::{Process as Child, wait_for};
 
 use super::gate::Gate;
-use super::host::{Host, bytes, finish, status_of};
+use super::user::{Host, bytes, finish, status_of};
 use super::*;
 
 /// Nobody's user and group.

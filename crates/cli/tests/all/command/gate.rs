@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use fairwave_proto::codec::is_handshake;
 
-use super::host::{Host, Serving, place};
+use super::user::{Host, Serving, place};
 
 /// Control packets are smaller, data packets larger.
 const CONTROL_BYTES: usize = 500;

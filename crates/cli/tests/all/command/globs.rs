@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use data_encoding::BASE64;
 
-use super::host::Host;
+use super::user::Host;
 
 fn fill(host: &Host, root: &str) {
     for path in ["a.h5", "b.h5", "c.txt", ".d.h5", "run-1/x.h5", "run-2/x.h5", "run-2/y.h5", "x[1].h5"] {
@@ -72,7 +72,7 @@ fn get__a_single_name_gets_the_destinations() {
 fn get__an_unfinished_tree_under_a_new_name_is_gone_on_with() {
     let host = Host::new();
     host.write("data/sub/a.txt", b"small, and there at once");
-    host.write("data/sub/b.bin", &super::host::bytes(12_000_000));
+    host.write("data/sub/b.bin", &super::user::bytes(12_000_000));
     host.write("data/other/c", b"c");
     let serve = host.serve(&["data", "--listen", "127.0.0.1:0"]);
     let call = ["get", &serve.at(), "data/sub", "new", "--json"];

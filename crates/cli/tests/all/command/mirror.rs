@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::host::Host;
+use super::user::Host;
 
 fn paths(host: &Host, place: &str) -> Vec<String> {
     let mut paths: Vec<_> = host.tree(place).into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();

@@ -2,14 +2,12 @@
 
 #![allow(non_snake_case, missing_docs)]
 
-mod allocate;
-mod archive;
+mod allocations;
+mod archives;
 mod between;
-mod blocks;
 mod bridge;
 mod carrier;
-mod choice;
-mod clock;
+mod chosen_files;
 mod cp;
 mod deaths;
 mod disk;
@@ -17,26 +15,28 @@ mod exit_codes;
 mod gate;
 mod globs;
 mod help;
-mod host;
-mod lab;
+mod jumping_clock;
+mod large_files;
+mod messages;
 mod mirror;
 mod mistakes;
 mod names;
 mod out;
-mod papers;
+mod paper_reports;
 mod pipes;
-mod quota;
-mod retry;
-mod schemes;
+mod quotas;
+mod reconnects;
+mod scheme_tables;
 mod seen;
 mod serve;
 mod simulate;
+mod simulation_reports;
 mod sparse;
 mod ssh_again;
-mod sweep;
-mod trace;
-mod transfer;
-mod words;
+mod sweeps;
+mod trace_files;
+mod transfers;
+mod user;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::Done;
-use super::host::Host;
+use super::user::Host;
 
 /// A terminal may show JSON: control characters are escaped in it, and a program reads the name unchanged.
 #[test]

@@ -2,7 +2,7 @@ use std::fs;
 
 use fairwave_testing::{Process, wait_for};
 
-use super::host::status_of;
+use super::user::status_of;
 use super::*;
 
 const FILES: [&str; 5] = ["losses.csv", "queues.csv", "rates.csv", "rates.svg", "summary.json"];

@@ -7,7 +7,7 @@ use fairwave_testing::wait_for;
 use rustix::process::Signal;
 
 use super::Done;
-use super::host::{Host, bytes, finish};
+use super::user::{Host, bytes, finish};
 
 /// Runs a call with a file as its standard input; nothing is left of it in the directory for temporary files.
 fn piped(host: &Host, input: &str, args: &[&str]) -> Done {

@@ -10,7 +10,7 @@ use fairwave_testing::{LIMIT, Process, wait_for};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 
-use super::host::status_of;
+use super::user::status_of;
 
 fn fairwave(place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairwave"));

@@ -11,7 +11,7 @@ use fairwave_testing::wait_for;
 use rustix::process::Signal;
 
 use super::gate::Gate;
-use super::host::{Host, Process, bytes};
+use super::user::{Host, Process, bytes};
 
 /// A server that reports events as JSON.
 struct JsonServer {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::gate::Gate;
-use super::host::{Host, bytes};
+use super::user::{Host, bytes};
 
 const GIB: u64 = 1 << 30;
 

@@ -4,7 +4,7 @@
 #![allow(non_snake_case, missing_docs)]
 
 mod guest;
-mod hostile;
+mod hostile_guests;
 
 use std::path::PathBuf;
 

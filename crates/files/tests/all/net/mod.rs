@@ -3,20 +3,20 @@
 
 #![allow(non_snake_case)]
 
+mod both_directions;
 mod counters;
-mod files;
 mod kills;
+mod lost_networks;
 mod parts;
-mod retry;
 
 #[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
 #[path = "../../../../host/tests/all/net/actor.rs"]
 mod actor;
 #[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
-#[path = "../../../../host/tests/all/net/content.rs"]
-mod content;
-#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
 #[path = "../../../../host/tests/all/net/hosts.rs"]
 mod hosts;
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../../host/tests/all/net/memory_content.rs"]
+mod memory_content;
 
 use fairwave_wan::world;

@@ -10,10 +10,10 @@
 
 #![allow(non_snake_case, missing_docs)]
 
-mod draw;
+mod drawn_instances;
 mod known_cases;
 
-use draw::{Shape, instance};
+use drawn_instances::{Shape, instance};
 use fairwave_fluid::{Record, Settings, simulate};
 use fairwave_scenario::{Document, Run, Selection};
 

@@ -11,8 +11,8 @@ use fairwave_proto::codec::MAC_BYTES;
 use fairwave_testing::{LIMIT, wait_some};
 
 use crate::net::actor::Actor;
-use crate::net::content::{Taker, Tally};
 use crate::net::hosts::{Hosts, dedicated};
+use crate::net::memory_content::{Taker, Tally};
 use crate::net::parts::Part;
 use fairwave_wan::address;
 

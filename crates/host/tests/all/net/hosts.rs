@@ -11,7 +11,7 @@ use fairwave_host::{
 use fairwave_testing::LIMIT;
 use fairwave_units::Rate;
 
-use crate::net::content::{Giver, Taker, Tally};
+use crate::net::memory_content::{Giver, Taker, Tally};
 use fairwave_wan::Space;
 use fairwave_wan::{Port, Relay, Way, address};
 

@@ -5,10 +5,10 @@
 #![allow(non_snake_case)]
 
 mod actor;
-pub(crate) mod content;
 mod floods;
 mod hardships;
 mod hosts;
+pub(crate) mod memory_content;
 mod parts;
 mod stops;
 

@@ -6,8 +6,8 @@ use fairwave_host::{Accept, ConnectOptions, Endpoint, EndpointConfig, Terms, Tic
 use serde::{Deserialize, Serialize};
 
 use crate::net::actor::{SAYS, listen, part};
-use crate::net::content::{Giver, Taker};
 use crate::net::hosts::{dedicated, open};
+use crate::net::memory_content::{Giver, Taker};
 
 /// The part of a process.
 #[derive(Debug, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use fairwave_units::Duration;
 use rustix::process::Signal;
 
 use crate::net::actor::Actor;
-use crate::net::content::{Giver, Taker};
 use crate::net::hosts::{Hosts, dedicated};
+use crate::net::memory_content::{Giver, Taker};
 use crate::net::parts::Part;
 use fairwave_wan::address;
 

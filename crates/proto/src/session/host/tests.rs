@@ -10,8 +10,8 @@ use crate::wire::packet::frames;
 
 mod ahead;
 mod assigned;
-mod claims;
-mod closing;
+mod closed_sessions;
+mod exchanged_claims;
 mod stray;
 
 const STREAM: u32 = 1;

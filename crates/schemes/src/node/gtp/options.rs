@@ -1,6 +1,6 @@
 //! The options of GTP.
 
-use crate::node::entry::{INTERVAL, PHASE};
+use crate::node::node_entries::{INTERVAL, PHASE};
 use crate::scheme::option::{CLOSED_UNIT, OptionSpec, TypedOption, UNIT, flag, number, switch, word};
 
 /// All of them, in the order of lists.

@@ -1,7 +1,7 @@
 //! The registry entries of GTP.
 
-use super::super::entry::entry;
 use super::super::groups::Groups;
+use super::super::node_entries::entry;
 use super::options::OPTIONS;
 use super::{Gtp, Reading};
 use crate::scheme::NodeRule;

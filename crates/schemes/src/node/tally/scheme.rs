@@ -3,8 +3,8 @@
 use fairwave_units::Duration;
 
 use super::options::TallyOptions;
-use crate::node::entry::{INTERVAL, PHASE, entry};
 use crate::node::gtp::{Gtp, Reading};
+use crate::node::node_entries::{INTERVAL, PHASE, entry};
 use crate::scheme::NodeRule;
 use crate::scheme::entry::Scheme;
 use crate::scheme::option::{HOUR, OptionSpec, Options, TypedOption, flag, share, time, time_or};

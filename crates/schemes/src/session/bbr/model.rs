@@ -6,6 +6,7 @@ use rand_pcg::Pcg32;
 use super::super::rate_sample::RateSample;
 use super::aggregation::Aggregation;
 use super::bandwidth::Bandwidth;
+use super::bbr_state::BbrState;
 use super::config::{BETA, BbrConfig, Constants, PACING_SHARE};
 use super::cycle::{AckPhase, ProbeCycle};
 use super::delivery::Delivery;
@@ -15,9 +16,8 @@ use super::max_filter::MaxFilter;
 use super::min_rtt::MinRtt;
 use super::probe_rtt::RttProbe;
 use super::recovery::Recovery;
-use super::rounds::RoundCount;
+use super::round_count::RoundCount;
 use super::short_term::ShortTerm;
-use super::state::BbrState;
 use super::undo::Undo;
 use super::window::Window;
 

@@ -5,9 +5,9 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use super::super::delivery_rate::SentStamp;
 use super::super::rate_sample::{LossPoint, RateSample};
 use super::amend::{Amend, Draft};
+use super::bbr_state::BbrState;
 use super::config::{BbrConfig, Constants};
 use super::model::Model;
-use super::state::BbrState;
 
 /// Minimum lost ranges of packets within a round trip for losses to show that the path is full (BBR s5.3.1.3).
 const LOST_RANGES: u32 = 6;

@@ -4,8 +4,8 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::super::rate_sample::RateSample;
 use super::amend::Draft;
+use super::bbr_state::BbrState::{Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
 use super::config::BETA;
-use super::state::BbrState::{Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
 use super::steps::Bbr;
 use super::world::{PACKET, RTT, World, config};
 

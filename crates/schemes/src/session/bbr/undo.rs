@@ -1,7 +1,7 @@
 //! Effects of losses on a model, until the losses are certain.
 
+use super::bbr_state::BbrState;
 use super::short_term::ShortTerm;
-use super::state::BbrState;
 
 /// The bounds before an episode of losses (BBR s5.5.11.1), and the losses of the episode that have not arrived late.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,8 +7,8 @@ use fairwave_units::{Bytes, Duration, Time};
 use super::super::delivery_rate::{DeliveryRate, SentStamp};
 use super::super::rate_sample::RateSample;
 use super::amend::Amend;
+use super::bbr_state::BbrState;
 use super::config::BbrConfig;
-use super::state::BbrState;
 use super::steps::Bbr;
 
 pub(crate) const PACKET: u64 = 1000;

@@ -4,12 +4,12 @@
 //! [`Bbr1`] is the entry point. Where the kernel's own machinery decides (segmentation offload, delays of the pacing
 //! layer), the lab has none of it, and the code says so.
 
+mod bbr1_window;
 mod cycle;
 mod min_rtt;
 mod model;
 mod policer;
 mod scheme;
-mod window;
 
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,10 @@ use super::super::bbr::{Aggregation, BbrConfig, MaxFilter, RoundCount, rate_of};
 use super::super::delivery_rate::SentStamp;
 use super::super::rate_sample::RateSample;
 use super::super::two_slots::TwoSlots;
+use super::bbr1_window::Window;
 use super::cycle::{Cycle, PhaseFacts};
 use super::min_rtt::MinRtt;
 use super::policer::Policer;
-use super::window::Window;
 
 /// Gain of startup for rate and window (bbr_high_gain): 2/ln 2, the smallest that doubles the rate each round trip.
 pub(super) const HIGH_GAIN: f64 = 2.885;

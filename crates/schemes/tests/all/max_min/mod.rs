@@ -7,6 +7,6 @@ mod errors;
 mod exact;
 mod instance;
 mod large;
-mod limits;
-mod papers;
+mod papers_examples;
 mod properties;
+mod rate_limits;

@@ -4,9 +4,9 @@
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
 
-use crate::tally::draw::Draw;
-use crate::tally::network::{Network, at_ms, exact, ms};
-use crate::tally::optimum::{by_algorithm_1, optimum};
+use crate::tally::drawn_worlds::Draw;
+use crate::tally::tally_network::{Network, at_ms, exact, ms};
+use crate::tally::tally_optimum::{by_algorithm_1, optimum};
 use crate::tally::world::World;
 
 const GBPS: f64 = 1e9;

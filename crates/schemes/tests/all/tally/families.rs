@@ -4,9 +4,9 @@
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::Duration;
 
-use crate::tally::draw::{Family, network};
-use crate::tally::network::{Network, exact, ms};
-use crate::tally::optimum::{Optimum, optimum};
+use crate::tally::drawn_worlds::{Family, network};
+use crate::tally::tally_network::{Network, exact, ms};
+use crate::tally::tally_optimum::{Optimum, optimum};
 use crate::tally::world::World;
 
 /// Result of one network.
@@ -187,7 +187,8 @@ fn optimum__agrees_with_algorithm_1() {
     for seed in 0..200 {
         for family in [Family::Dynamic, Family::Ties, Family::Routers, Family::Capacities] {
             let network = network(family, seed, exact());
-            let pairs = optimum(&network).rates_bps.into_iter().zip(crate::tally::optimum::by_algorithm_1(&network));
+            let pairs =
+                optimum(&network).rates_bps.into_iter().zip(crate::tally::tally_optimum::by_algorithm_1(&network));
             for (found, expected) in pairs {
                 assert!((found - expected).abs() <= 1e-9 * FULL, "{family:?} {seed}: {found} is not {expected}");
             }

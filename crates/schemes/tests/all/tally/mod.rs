@@ -12,11 +12,11 @@
 #![allow(non_snake_case, missing_docs, unreachable_pub)]
 
 mod cases;
-mod draw;
+mod drawn_worlds;
 mod families;
-mod network;
-mod optimum;
 mod search;
+mod tally_network;
+mod tally_optimum;
 mod traps;
 mod two_weights;
 mod world;

@@ -6,9 +6,9 @@
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
 
-use crate::tally::draw::{Draw, Family, network};
+use crate::tally::drawn_worlds::{Draw, Family, network};
 use crate::tally::families::{Outcome, number, run};
-use crate::tally::network::{Change, Network, exact};
+use crate::tally::tally_network::{Change, Network, exact};
 
 #[derive(Clone, Copy, Debug)]
 enum Aim {

@@ -3,7 +3,7 @@
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Time};
 
-use crate::tally::network::{Change, Network, Outage, at_ms, ms};
+use crate::tally::tally_network::{Change, Network, Outage, at_ms, ms};
 use crate::tally::world::World;
 
 const GBPS: f64 = 1e9;
@@ -72,7 +72,7 @@ fn silent_session__stops_before_its_share_is_reused() {
     let mut network = star(2);
     // Of the two sinks on the path of session 0 only the second is cut off.
     let router = network.resource(false, GBPS, ms(20), ms(9));
-    network.plans[0].ways.insert(0, crate::tally::network::Way { resource: router, forward: ms(5), back: ms(5) });
+    network.plans[0].ways.insert(0, crate::tally::tally_network::Way { resource: router, forward: ms(5), back: ms(5) });
     let other = network.resource(true, GBPS, ms(20), ms(9));
     let plan = network.session(other, router, ms(40), Time::ZERO);
     plan.demands = vec![(Time::ZERO, GBPS)];

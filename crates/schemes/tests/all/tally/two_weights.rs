@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::Time;
 
-use crate::tally::draw::{Draw, Family, network};
+use crate::tally::drawn_worlds::{Draw, Family, network};
 use crate::tally::families::number;
-use crate::tally::network::{Network, at_ms, ms};
+use crate::tally::tally_network::{Network, at_ms, ms};
 use crate::tally::world::World;
 
 const GBPS: f64 = 1e9;

@@ -13,7 +13,7 @@ use fairwave_units::{Duration, Rate, Time};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::tally::network::{Change, Network, Opening};
+use crate::tally::tally_network::{Change, Network, Opening};
 use parts::{Queued, crossing, most, terms, terms_there};
 use plain::PlainNode;
 use promise::Handshake;

@@ -4,7 +4,7 @@ use fairwave_schemes::node::tally::SessionTerms;
 use fairwave_units::Rate;
 
 use super::Event;
-use crate::tally::network::Network;
+use crate::tally::tally_network::Network;
 
 /// Time in nanoseconds, order among events at that time, and the event.
 pub(super) struct Queued(pub(super) u64, pub(super) u64, pub(super) Event);

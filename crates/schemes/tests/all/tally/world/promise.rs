@@ -4,7 +4,7 @@
 use fairwave_schemes::node::tally::Promise;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::tally::network::Opening;
+use crate::tally::tally_network::Opening;
 
 use super::{Event, Node, World, terms_there};
 

@@ -7,7 +7,7 @@ use fairwave_daemon::{Daemon, Settings};
 use fairwave_node::{CardCapacity, GRACE, ShareBy};
 use fairwave_units::{Duration, Rate};
 
-use crate::message::RuleSetup;
+use crate::end_message::RuleSetup;
 
 /// Time after which a new daemon gives newcomers their full rates.
 pub(crate) const SETTLED: StdDuration = StdDuration::from_nanos(GRACE.as_nanos() + 200_000_000);

@@ -1,6 +1,6 @@
 //! Files that are larger or slower than one block: reports, and bytes that are not sent.
 
-use super::host::{Host, bytes};
+use super::user::{Host, bytes};
 
 #[test]
 fn get__on_a_slow_link_what_came_of_a_block_is_told_as_it_comes() {

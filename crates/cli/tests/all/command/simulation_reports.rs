@@ -4,7 +4,7 @@ use std::fs;
 
 use fairwave_testing::Process;
 
-use super::host::status_of;
+use super::user::status_of;
 use super::*;
 
 /// Two sessions that take turns on 100 Mb/s: the first stops when the second starts.

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::host::Host;
+use super::user::Host;
 use super::*;
 
 /// Paths below a directory, without the names of those that are only above others.
@@ -184,7 +184,7 @@ fn choose__what_is_wrong_is_named() {
     let name = std::ffi::OsStr::from_bytes(b"\xff.o");
     std::fs::write(host.path("tree").join(name), "").unwrap();
     let mut command = host.command(&["cp", "tree", "to/", "--exclude"]);
-    super::host::finish(command.arg(std::ffi::OsStr::from_bytes(b"\xff*"))).good();
+    super::user::finish(command.arg(std::ffi::OsStr::from_bytes(b"\xff*"))).good();
     assert!(!host.path("to/tree").join(name).exists() && host.path("to/tree/a.o").exists());
 }
 

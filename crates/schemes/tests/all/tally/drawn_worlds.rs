@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Time};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::tally::network::{Change, Network, Opening, Outage, Plan, Way, at_ms, ms};
+use crate::tally::tally_network::{Change, Network, Opening, Outage, Plan, Way, at_ms, ms};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {

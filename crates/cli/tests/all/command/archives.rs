@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use super::host::Host;
+use super::user::Host;
 
 fn fill(host: &Host, root: &str) {
     host.write(&format!("{root}/run"), b"#!");

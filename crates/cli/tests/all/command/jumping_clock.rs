@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::gate::Gate;
-use super::host::{Host, bytes};
+use super::user::{Host, bytes};
 use super::*;
 
 const HOUR_S: i64 = 3600;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::gate::Gate;
-use super::host::{Host, bytes};
+use super::user::{Host, bytes};
 use super::*;
 
 /// The name of the only ticket that was issued.

@@ -10,9 +10,9 @@ use fairwave_node::{
 use fairwave_proto::codec::SessionId;
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::flow_rates::{Capacity, Watch, assert_near, is_near, optimum, own};
 use crate::network::{Network, Random, tally};
 use crate::tally::endless;
-use crate::watch::{Capacity, Watch, assert_near, is_near, optimum, own};
 use crate::{WORLDS, each, report};
 
 const CARD: CardId = CardId(0);

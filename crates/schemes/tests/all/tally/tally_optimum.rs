@@ -2,7 +2,7 @@
 
 use fairwave_schemes::global::{Paths, Problem, max_min};
 
-use crate::tally::network::{Network, Opening};
+use crate::tally::tally_network::{Network, Opening};
 
 #[derive(Clone, Debug)]
 pub struct Optimum {
@@ -23,13 +23,13 @@ struct Flow {
 fn flows(network: &Network, capacities: &mut Vec<f64>) -> Vec<Flow> {
     *capacities = network.resources.iter().map(|resource| resource.capacity_bps).collect();
     for (_, change) in &network.changes {
-        if let crate::tally::network::Change::Capacity(resource, bps) = change {
+        if let crate::tally::tally_network::Change::Capacity(resource, bps) = change {
             capacities[*resource] = *bps;
         }
     }
-    let is_open = |plan: &crate::tally::network::Plan| {
+    let is_open = |plan: &crate::tally::tally_network::Plan| {
         let crashed = network.changes.iter().any(|(at, change)| {
-            matches!(change, crate::tally::network::Change::Crash(source) if *source == plan.source && *at >= plan.opens)
+            matches!(change, crate::tally::tally_network::Change::Crash(source) if *source == plan.source && *at >= plan.opens)
         });
         plan.closes.is_none() && !crashed && !plan.is_liar && plan.opening != Opening::NeverComes
     };

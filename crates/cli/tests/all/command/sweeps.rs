@@ -3,7 +3,7 @@ use std::io::Read;
 
 use fairwave_testing::{Process, wait_for};
 
-use super::host::status_of;
+use super::user::status_of;
 use super::*;
 
 const ALPHA: &str = "options.alpha=0.05,0.1,0.15";

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use fairwave_testing::{Process, wait_for};
 
 use super::gate::Gate;
-use super::host::{Host, bytes, finish};
+use super::user::{Host, bytes, finish};
 use super::*;
 
 #[test]

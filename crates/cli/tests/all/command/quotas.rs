@@ -1,6 +1,6 @@
 //! `fairwave serve --quota`.
 
-use super::host::{Host, bytes};
+use super::user::{Host, bytes};
 use super::*;
 
 #[test]

@@ -4,7 +4,7 @@ use fairwave_testing::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::gate::Gate;
-use super::host::{Host, Process, Serving, bytes};
+use super::user::{Host, Process, Serving, bytes};
 use super::*;
 
 const BYTES: usize = 12_000_000;
