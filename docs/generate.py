@@ -133,7 +133,7 @@ def python_part():
     for path in sorted((ROOT / "python" / "fairwave").glob("*.py")):
         prefix = "papers." if path.stem == "papers" else ""
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and is_public(node):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_public(node):
                 functions[prefix + node.name] = (prefix + signature(node), summary(node))
             elif isinstance(node, ast.ClassDef):
                 classes[prefix + node.name] = node

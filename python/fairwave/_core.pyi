@@ -20,9 +20,11 @@ __all__ = [
     "aecp_control",
     "allocate",
     "get",
+    "ls",
     "max_min",
     "papers_list",
     "papers_run",
+    "put",
     "read_parquet",
     "response",
     "schemes",
@@ -65,14 +67,47 @@ class Link(TypedDict):
     path_control: str
 
 @type_check_only
-class Fetched(TypedDict):
+class CopyOptions(TypedDict):
+    check: bool
+    dry_run: bool
+    update: bool
+    ignore_existing: bool
+    existing: bool
+    archive: bool
+    numeric_ids: bool
+    backup: bool
+    backup_dir: str | None
+    suffix: str | None
+    delete: bool
+    max_delete: int | None
+    whole_file: bool
+    links: bool
+    modify_window: int
+    include: list[str]
+    exclude: list[str]
+    min_size: int
+    max_size: int | None
+    one_file_system: bool
+    gitignore: bool
+    durable: str
+    limit: str | None
+    retry: str
+    link: Link
+
+@type_check_only
+class Transferred(TypedDict):
     files: int
     bytes: int
     resumed_bytes: int
+    deleted: int
     failed: list[tuple[bytes, str]]
     skipped: list[tuple[bytes, str]]
+    warned: list[tuple[bytes, str]]
     blake3: bytes | None
     error: str | None
+
+# Files and their total, bytes and their total, resumed bytes; whether to stop.
+_Look: TypeAlias = Callable[..., bool]
 
 @type_check_only
 class Why(TypedDict):
@@ -96,14 +131,14 @@ def get(
     ticket: str,
     destination: str,
     names: list[str],
-    check: bool,
-    dry_run: bool,
-    links: bool,
-    durable: str,
-    limit: str | None,
-    retry: str,
-    link: Link,
-) -> Fetched: ...
+    rename: str | None,
+    options: CopyOptions,
+    look: _Look,
+) -> Transferred: ...
+def put(paths: list[str], ticket: str, options: CopyOptions, look: _Look) -> Transferred: ...
+def ls(
+    ticket: str, names: list[bytes], recursive: bool, link: Link, look: _Look
+) -> list[tuple[bytes, str, int | None, int, float, bytes | None]]: ...
 
 @final
 class Server:
@@ -113,6 +148,8 @@ class Server:
         writable: bool,
         readable: bool,
         links: bool,
+        delete: bool,
+        archive: bool,
         quota: str | None,
         once: bool,
         expires_s: float | None,

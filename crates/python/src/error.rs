@@ -45,3 +45,8 @@ pub(crate) fn failed(py: Python<'_>, error: &StudyError) -> PyErr {
         _ => scenario_error(py, &Mistake { file: "sweep".into(), line: None, message: error.to_string(), hint }),
     }
 }
+
+/// An error of the system or of a peer.
+pub(crate) fn system(error: impl std::fmt::Display) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}

@@ -9,10 +9,12 @@
 mod allocate;
 mod arrow;
 mod controller;
+mod copy_options;
 mod end_node;
 mod error;
 mod feedback;
 mod interrupt;
+mod link_options;
 mod max_min;
 mod options;
 mod own;
@@ -20,6 +22,7 @@ mod papers;
 mod response;
 mod run;
 mod schemes;
+mod server;
 mod simulate;
 mod sweep;
 mod table;
@@ -60,11 +63,13 @@ mod _core {
     #[pymodule_export]
     use crate::schemes::schemes;
     #[pymodule_export]
+    use crate::server::Server;
+    #[pymodule_export]
     use crate::simulate::{shipped, simulate};
     #[pymodule_export]
     use crate::sweep::{Sweep, t_95};
     #[pymodule_export]
     use crate::table::{read_parquet, write_parquet};
     #[pymodule_export]
-    use crate::transfer::{Server, get};
+    use crate::transfer::{get, ls, put};
 }
