@@ -96,23 +96,33 @@ impl Temps {
     /// The directory for a transfer, created if it does not exist.
     pub(crate) fn open(tree: Arc<Tree>, transfer: &TemporaryKey) -> Result<Self, TempsError> {
         let name = directory_name(transfer);
-        let is_resumed = match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
-            Ok(()) => false,
-            Err(Errno::EXIST) => true,
-            Err(error) => return Err(DiskError { doing: "create a directory for unfinished files", error }.into()),
-        };
-        let directory = tree.directory(&name).doing("open the directory of unfinished files")?;
-        if !is_ours(&tree, &name, &directory).doing("examine the directory of unfinished files")? {
-            return Err(TempsError::Foreign);
-        }
-        // Some network file systems cannot lock directories, which proves nothing about other writers.
         let until = Instant::now() + RELEASE;
-        while flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            if Instant::now() >= until {
-                return Err(TempsError::Busy);
+        let (directory, is_resumed) = loop {
+            let is_resumed = match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
+                Ok(()) => false,
+                Err(Errno::EXIST) => true,
+                Err(error) => return Err(DiskError { doing: "create a directory for unfinished files", error }.into()),
+            };
+            let directory = match tree.directory(&name) {
+                // Another transfer has removed it just now.
+                Err(Errno::NOENT) if Instant::now() < until => continue,
+                directory => directory.doing("open the directory of unfinished files")?,
+            };
+            if !is_ours(&tree, &name, &directory).doing("examine the directory of unfinished files")? {
+                return Err(TempsError::Foreign);
             }
-            std::thread::sleep(LOOK_EVERY);
-        }
+            // Some network file systems cannot lock directories, which proves nothing about other writers.
+            while flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+                if Instant::now() >= until {
+                    return Err(TempsError::Busy);
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+            // A transfer that held the lock removes the directory when it is complete.
+            if is_named(&tree, &name, &directory) || Instant::now() >= until {
+                break (directory, is_resumed);
+            }
+        };
         let homes = Arc::new(Homes::new(Arc::clone(&tree), transfer));
         let (umask, aside) = (umask(), Aside::new(true));
         Ok(Self { tree, name, directory, is_resumed, homes, umask, aside, backup: None, own: None })
@@ -505,6 +515,13 @@ fn set_mode(file: &OwnedFd, mode: u16) -> Result<(), DiskError> {
 
 fn set_time(file: &OwnedFd, meta: Meta) -> Result<(), DiskError> {
     futimens(file, &times(meta)).doing("set its time")
+}
+
+/// Whether an open directory at the destination's top still has its name.
+fn is_named(tree: &Tree, name: &[u8], directory: &OwnedFd) -> bool {
+    let id = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let named = statat(tree.root(), name, AtFlags::SYMLINK_NOFOLLOW).map(id);
+    named.is_ok_and(|named| fstat(directory).map(id) == Ok(named))
 }
 
 /// Whether a directory at the destination's top was made by this user: its owner is that of this process's new entries.

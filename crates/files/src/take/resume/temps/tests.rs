@@ -46,6 +46,20 @@ fn open__waits_for_one_that_is_about_to_end() {
 }
 
 #[test]
+fn open__again_after_one_that_removes_its_directory() {
+    let (place, temps) = open();
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        temps.clear();
+    });
+    let next = Temps::open(Arc::new(Tree::open(place.path()).unwrap()), &[9; 16]).unwrap();
+    ending.join().unwrap();
+    assert!(place.path().join(OWN).is_dir());
+    next.clear();
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn write_whole__replaces_an_older_one_and_sets_mode_and_time() {
     let (place, temps) = open();
     let home = temps.home(b"").unwrap();
