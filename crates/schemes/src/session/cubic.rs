@@ -4,6 +4,7 @@
 use fairwave_units::{Duration, Time};
 
 use super::event::{Ack, Loss};
+use super::hystart::{HYSTART, HyStart};
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::entry;
@@ -132,10 +133,13 @@ pub(super) const SCHEME: Scheme = entry::of_kernels(entry::window(
     "CUBIC: the window is a cubic of the time since the last loss",
     "RFC 9438",
     &OPTIONS,
-    |options, window| Ok(windowed(Cubic::new(CubicConfig::from_options(options)), window)),
+    |options, window| {
+        let cubic = Cubic::new(CubicConfig::from_options(options));
+        Ok(if HYSTART.of(options) { windowed(HyStart::new(cubic), window) } else { windowed(cubic, window) })
+    },
 ));
 /// RFC 9438 is what Linux runs.
-const OPTIONS: [OptionSpec; TCP_OPTIONS + 2] = join(LINUX_TCP, [C.spec(), BETA.spec()]);
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 3] = join(LINUX_TCP, [C.spec(), BETA.spec(), HYSTART.spec()]);
 const C: TypedOption<f64> = number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3");
 const BETA: TypedOption<f64> = number("beta", UNIT, "0.7", "fraction kept at a loss (RFC 9438)");
 

@@ -24,6 +24,7 @@ mod fast;
 mod hstcp;
 mod htcp;
 mod hybla;
+mod hystart;
 mod illinois;
 mod kernel;
 mod list;

@@ -1,10 +1,11 @@
 //! TCP's own rule (RFC 5681, RFC 6582): one packet more per round trip, half after a loss.
 
 use super::event::{Ack, Loss};
-use super::tcp_options::{NEWRENO, TCP};
+use super::hystart::{HYSTART, HyStart};
+use super::tcp_options::{NEWRENO, TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
-use crate::scheme::Scheme;
-use crate::scheme::entry;
+use crate::scheme::option::join;
+use crate::scheme::{OptionSpec, Scheme, entry};
 
 /// Additive increase by one, multiplicative decrease by half of the packets in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,9 +28,12 @@ pub(super) const SCHEME: Scheme = entry::of_kernels(entry::window(
     "newreno",
     "TCP NewReno: one segment more per round trip, half at a loss",
     "RFC 5681, RFC 6582",
-    &NEWRENO,
-    |_, window| Ok(windowed(NewReno, window)),
+    &OPTIONS,
+    |options, window| {
+        Ok(if HYSTART.of(options) { windowed(HyStart::new(NewReno), window) } else { windowed(NewReno, window) })
+    },
 ));
+const OPTIONS: [OptionSpec; TCP_OPTIONS + 1] = join(NEWRENO, [HYSTART.spec()]);
 /// The registry entry of the same rule with a sender that uses SACK.
 pub(super) const WITH_SACK: Scheme =
     entry::window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP, |_, window| {

@@ -19,6 +19,11 @@ pub trait WindowRule: Send {
         None
     }
 
+    /// That growth as a rule that ends slow start by itself has it; `None` ends slow start.
+    fn temper_slow_start(&mut self, growth_packets: f64, _ack: &Ack) -> Option<f64> {
+        Some(growth_packets)
+    }
+
     /// The window after a loss, in packets.
     fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64;
 
@@ -81,7 +86,11 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
         }
         let window = self.window.packets();
         let growth = if window < self.window.ssthresh_packets {
-            self.rule.slow_start(window, ack).unwrap_or_else(|| self.slow_start.increase(window, ack))
+            let growth = self.rule.slow_start(window, ack).unwrap_or_else(|| self.slow_start.increase(window, ack));
+            self.rule.temper_slow_start(growth, ack).unwrap_or_else(|| {
+                self.window.set_ssthresh(window);
+                self.rule.increase(window, ack)
+            })
         } else {
             let growth = self.rule.increase(window, ack);
             if self.is_probing { growth.max(self.slow_start.floor_while_probing(window, ack)) } else { growth }
