@@ -7,13 +7,13 @@ use fairwave_host::{
 use fairwave_proto::Terms;
 
 use super::super::share::Share;
-use super::super::share_options::ShareOptions;
 use super::*;
 use crate::format::greeting::{Greeting, Look, Walk};
 use crate::format::streams::{MANIFEST, TREE};
 use crate::give::put::{PutOptions, put};
 use crate::take::disk::durable::Durable;
 use crate::take::get::{GetOptions, get};
+use crate::take::share_options::ShareOptions;
 use fairwave_proto::handshake::HandshakeError;
 
 const TICKET: TicketId = TicketId(7);

@@ -9,5 +9,6 @@ pub(crate) mod list;
 pub(crate) mod news;
 pub(crate) mod options;
 pub(crate) mod resume;
+pub(crate) mod share_options;
 pub(crate) mod take_error;
 pub(crate) mod taker;

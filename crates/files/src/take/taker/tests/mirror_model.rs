@@ -11,7 +11,7 @@ use super::*;
 use crate::filter::rules::RuleList;
 use crate::give::put::{PutOptions, giver, look};
 use crate::share::Share;
-use crate::share_options::ShareOptions;
+use crate::take::share_options::ShareOptions;
 
 /// Directories that entries are in; all may be missing, or be something else.
 const DIRECTORIES: [&str; 5] = ["", "d/", "d/e/", "g/", "d/e/f/"];
