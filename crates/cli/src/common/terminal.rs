@@ -86,6 +86,12 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", tamed(text));
 }
 
+/// Asks a question on stderr: the answer is typed in the same line.
+pub(crate) fn ask(text: &str) {
+    // Nothing can be done for a reader that is gone.
+    let _ = write!(anstream::stderr(), "{}", tamed(text));
+}
+
 /// Says on stderr what is wrong; a last line "hint: ..." stands out.
 pub(crate) fn complain(message: &str) {
     let mut text = String::new();

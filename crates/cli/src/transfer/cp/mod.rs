@@ -3,6 +3,7 @@
 pub(crate) mod far;
 mod far_lines;
 mod identity;
+mod install;
 pub(crate) mod message;
 pub(crate) mod place;
 mod relay;
@@ -34,6 +35,7 @@ use crate::transfer::put;
 use far::FarCopy;
 use far_lines::FarLines;
 use identity::identity;
+use install::Install;
 use message::{CpRequest, What};
 use place::{CpPlace, Target};
 use ssh::{FarEnd, SshCall};
@@ -83,11 +85,24 @@ pub(crate) struct SshArgs {
     /// The other machine's fairwave command [default: fairwave, or that in ~/.local/bin or ~/.cargo/bin]
     #[arg(long, value_name = "PATH", hide_short_help = true)]
     remote_command: Option<String>,
+    /// Run a copy of this command in ~/.cache/fairwave there, made if it is missing; with =DIR that of the release in
+    /// DIR, for another architecture
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_short_help = true)]
+    install: Option<OsString>,
 }
 
 impl SshArgs {
     fn call(&self, host: String, request: CpRequest) -> SshCall {
-        SshCall { ssh: self.ssh.clone(), remote_command: self.remote_command.clone(), host, request, lines: None }
+        let release = |dir: &OsString| (!dir.is_empty()).then(|| dir.into());
+        let install = self.install.as_ref().map(|dir| Install { release: release(dir) });
+        SshCall {
+            ssh: self.ssh.clone(),
+            remote_command: self.remote_command.clone(),
+            install,
+            host,
+            request,
+            lines: None,
+        }
     }
 }
 

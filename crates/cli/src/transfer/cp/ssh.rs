@@ -12,6 +12,7 @@ use fairwave_host::{Carrier, Carriers, MAX_ADDRESSES, Ticket};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::far_lines::FarLines;
+use super::install::{self, Install};
 use super::message::{self, CpReply, CpRequest};
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
@@ -37,6 +38,8 @@ pub(super) struct SshCall {
     pub(super) ssh: String,
     /// The far end's command, if the user names it.
     pub(super) remote_command: Option<String>,
+    /// Whether the far end gets a copy of this command if it has none.
+    pub(super) install: Option<Install>,
     pub(super) host: String,
     pub(super) request: CpRequest,
     /// Where the lines of its stderr go, if not to stderr as they are.
@@ -160,29 +163,56 @@ fn read_list(
 }
 
 /// Starts the far end and sends the request; returns its reply. A shell that does not find the command is asked for the
-/// next one.
+/// next one; the last is a copy of this one, which is made if the user wants it.
 fn ask(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<(Child, CpReply), NoFarEnd> {
-    let named = call.remote_command.as_ref().map(|command| format!("{command} {REMOTE}"));
-    let commands =
-        named.map_or_else(|| COMMANDS.map(|command| format!("{command} {REMOTE}")).to_vec(), |one| vec![one]);
-    let mut commands = commands.iter().peekable();
-    while let Some(command) = commands.next() {
-        let mut child = spawn(call, command)?;
-        let answer = match is_stopped {
-            Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
-            None => exchange(&mut child, &call.request),
-        };
-        let error = match answer {
-            Ok(reply) => return Ok((child, reply)),
-            Err(error) => error,
-        };
-        let status = status(&mut child);
-        end(&mut child);
-        if status != Some(NOT_FOUND) || commands.peek().is_none() {
-            return Err(NoFarEnd::Mute(format!("{}: {}", call.host, why(call, status, &error))));
+    let usual = match (&call.remote_command, &call.install) {
+        (Some(command), _) => vec![command.as_str()],
+        (None, None) => COMMANDS.to_vec(),
+        (None, Some(_)) => Vec::new(),
+    };
+    let mut reason = String::new();
+    for command in usual {
+        match attempt(call, &format!("{command} {REMOTE}"), is_stopped)? {
+            Ok(answer) => return Ok(answer),
+            Err(not_found) => reason = not_found,
         }
     }
-    Err(NoFarEnd::Mute(call.host.clone()))
+    if call.remote_command.is_some() && call.install.is_none() {
+        return Err(NoFarEnd::Mute(reason));
+    }
+    let own = Install { release: None };
+    let copy = install::run_command(&call.install.as_ref().unwrap_or(&own).hashes(), REMOTE);
+    match attempt(call, &copy, is_stopped)? {
+        Ok(answer) => return Ok(answer),
+        Err(_) if !reason.is_empty() => {}
+        Err(not_found) => reason = not_found,
+    }
+    let by_question = || is_stopped.is_none().then(|| Install::by_question(&call.host)).flatten();
+    let Some(install) = call.install.clone().or_else(by_question) else { return Err(NoFarEnd::Mute(reason)) };
+    let refused = |message: String| NoFarEnd::Refused(said_by(&call.host, &format!("--install: {message}")));
+    install.copy(spawn(call, &install::keep_command())?).map_err(refused)?;
+    attempt(call, &copy, is_stopped)?.map_err(NoFarEnd::Mute)
+}
+
+/// Starts the far end by a command; the inner error is that the shell does not find it.
+fn attempt(
+    call: &SshCall,
+    command: &str,
+    is_stopped: Option<&(dyn Fn() -> bool + Sync)>,
+) -> Result<Result<(Child, CpReply), String>, NoFarEnd> {
+    let mut child = spawn(call, command)?;
+    let answer = match is_stopped {
+        Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
+        None => exchange(&mut child, &call.request),
+    };
+    let error = match answer {
+        Ok(reply) => return Ok(Ok((child, reply))),
+        Err(error) => error,
+    };
+    let status = status(&mut child);
+    end(&mut child);
+    let reason = format!("{}: {}", call.host, why(call, status, &error));
+    if status == Some(NOT_FOUND) { Ok(Err(reason)) } else { Err(NoFarEnd::Mute(reason)) }
 }
 
 /// Runs ssh with a command of the far end.
@@ -309,11 +339,9 @@ fn why(call: &SshCall, status: Option<i32>, error: &io::Error) -> String {
     match status {
         Some(NOT_FOUND) => match &call.remote_command {
             Some(command) => format!("{command}: no such command there"),
-            None => {
-                "fairwave is not in the PATH, ~/.local/bin or ~/.cargo/bin\nhint: install it there, or name it with \
-                     --remote-command PATH"
-                    .into()
-            }
+            None => "fairwave is not in the PATH, ~/.local/bin or ~/.cargo/bin\nhint: --install copies it there, and \
+                     --remote-command PATH names it"
+                .into(),
         },
         Some(255) => "ssh cannot connect".into(),
         Some(code) if code != 0 => format!("the remote fairwave exited with status {code}"),

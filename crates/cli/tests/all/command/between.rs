@@ -90,7 +90,7 @@ fn cp__between_two_other_machines() {
 }
 
 #[test]
-fn cp__between_machines_that_do_not_reach_each_other_goes_through_this() {
+fn cp__between_machines_without_a_way_goes_through_this() {
     if !can_part() {
         return;
     }

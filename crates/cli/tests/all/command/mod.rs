@@ -15,6 +15,7 @@ mod exit_codes;
 mod gate;
 mod globs;
 mod help;
+mod install;
 mod jumping_clock;
 mod large_files;
 mod messages;
