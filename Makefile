@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test test-all test-compile test-files test-hosts test-cores test-bytes test-papers test-python test-crate quick
-.PHONY: check check-rust check-targets check-licences check-python install library release wheel release-check bench soak live busy fuzz compare compare-files
+.PHONY: check check-rust check-targets check-licences check-python install library release wheel release-check bench soak live busy fuzz compare compare-files journeys
 .PHONY: report report-wire audit clean
 
 help:            ## this list
@@ -186,6 +186,11 @@ compare-files:   ## Fairwave's cp beside rsync over one sshd, on a cable and ove
 	cargo build --release --locked --quiet --package fairwave-cli
 	cargo build --release --locked --quiet --package fairwave-wan --example relay
 	$(PYTHON) tests/compare_files.py $(COMPARE)
+
+# Needs root and OpenSSH.
+journeys:        ## five journeys of users between namespaces, each killed once in its middle
+	cargo build --release --locked --quiet --package fairwave-cli --package fairwave-preload
+	$(PYTHON) tests/journeys.py target/release/fairwave $(JOURNEYS)
 
 fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARGETS="..." or all
 	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
