@@ -1,7 +1,6 @@
 //! Networks of public collections: files of Repetita, SNDlib and the Topology Zoo, as routers, links and demands.
 
-use super::companion::FileMistake;
-use super::{network_text, network_xml};
+use super::file_text::FileMistake;
 
 /// A network as a file has it.
 #[derive(Debug, Default)]
@@ -32,31 +31,6 @@ pub(super) struct Line {
     pub(super) is_duplex: bool,
 }
 
-/// Reads a file in the format that it has.
-pub(super) fn network(text: &str) -> Result<NetworkFile, FileMistake> {
-    let start = text.trim_start_matches('\u{feff}').trim_start();
-    let mut network = if start.starts_with('<') {
-        network_xml::network(text)?
-    } else if start.starts_with("NODES") && !start.lines().next().unwrap_or("").contains('(') {
-        network_text::repetita(text)?
-    } else if start.starts_with("?SNDlib") || text.contains("NODES (") {
-        network_text::sndlib(text)?
-    } else {
-        let hint = "known: SNDlib (native and XML), GraphML of the Topology Zoo, Repetita";
-        return Err(FileMistake::new(None, "is in no known format of networks", hint));
-    };
-    if network.places.is_empty() || network.lines.is_empty() {
-        return Err(FileMistake::new(None, "has no nodes or no links", "is it the right file?"));
-    }
-    let is_on_earth = |place: &Place| place.at.is_none_or(|(x, y)| x.abs() <= 180.0 && y.abs() <= 90.0);
-    // Coordinates of a picture.
-    if !network.places.iter().all(is_on_earth) {
-        network.places.iter_mut().for_each(|place| place.at = None);
-    }
-    network.tidy_names();
-    Ok(network)
-}
-
 impl NetworkFile {
     /// The index of a place by its name in the file.
     pub(super) fn place(&self, line: usize, id: &str) -> Result<usize, FileMistake> {
@@ -70,7 +44,7 @@ impl NetworkFile {
     }
 
     /// Makes names unique, and of the characters that names may have.
-    fn tidy_names(&mut self) {
+    pub(super) fn tidy_names(&mut self) {
         let mut taken = std::collections::BTreeSet::new();
         for place in &mut self.places {
             let tidy = |c: char| if c.is_alphanumeric() || "-_.+@".contains(c) { c } else { '_' };

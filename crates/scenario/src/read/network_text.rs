@@ -1,6 +1,6 @@
 //! Networks in formats of plain text: Repetita's and SNDlib's native one.
 
-use super::companion::{FileMistake, number};
+use super::file_text::{FileMistake, number};
 use super::network_file::{Line, NetworkFile};
 
 /// Repetita (Gay et al. 2017): `NODES n`, a line of column names, a line for each; then `EDGES m` likewise, with

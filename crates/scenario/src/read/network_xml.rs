@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::companion::{FileMistake, number};
+use super::file_text::{FileMistake, number};
 use super::network_file::{Line, NetworkFile};
 use super::network_text::{demand, signed};
 

@@ -1,6 +1,6 @@
 //! Distributions of sizes from files: a size in bytes and the share of transfers up to it on each line.
 
-use super::companion::{FileMistake, number, pairs, rows};
+use super::file_text::{FileMistake, number, pairs, rows};
 use super::tree::TomlValue;
 
 /// The points of the distribution function, as `quantiles` has them. Shares that end at 100 are percentages.

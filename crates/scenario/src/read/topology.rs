@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::companion::{Companions, FileMistake};
+use super::companion::Companions;
+use super::file_text::FileMistake;
 use super::mistake::{Mistake, ReadResult, quoted};
 use super::position::Position;
 use super::reader::{Field, TableReader, Thing};
 use super::tree::{Located, TableKey, TomlTable, TomlValue};
-use super::{network_file, network_text};
+use super::{network_format, network_text};
 
 pub(super) const TOPOLOGY_KEYS: &[&str] = &[
     "aqm",
@@ -189,7 +190,7 @@ impl Maker<'_> {
     /// A router and a node at each place of a file, its links, and a session for each demand.
     fn file(&self, files: &Companions) -> ReadResult<Tables> {
         let field = self.reader.need("file", "file = \"abilene.graphml\"")?;
-        let mut network = read_file(field, files, network_file::network)?;
+        let mut network = read_file(field, files, network_format::network)?;
         if let Some(field) = self.reader.get("demands") {
             read_file(field, files, |text| network_text::repetita_demands(text, &mut network))?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::companion::{FileMistake, number, pairs, rows};
+use super::file_text::{FileMistake, number, pairs, rows};
 use super::mistake::{did_you_mean, quoted};
 use super::tree::TomlValue;
 
