@@ -55,6 +55,9 @@ struct BegunFile {
     values: HashMap<u64, BlockHash>,
 }
 
+/// Replaces a block by its frame, and returns the frame's length, if the block is worth it.
+pub(crate) type PackBlock<'a> = dyn Fn(&mut [u8]) -> Option<usize> + 'a;
+
 /// A batch in memory.
 #[derive(Debug)]
 pub(crate) struct BatchBytes {
@@ -163,15 +166,14 @@ impl Disk {
         self.roots.get().ok_or(io::ErrorKind::NotFound)?.open_file(path)
     }
 
-    /// Reads a batch, and hashes each of its blocks if there is a key, cuts it into chunks, or packs it. `pack` replaces
-    /// a block by its frame, and returns that one's length. `room` is a buffer to reuse. Ranges that cannot be read are
+    /// Reads a batch, and hashes each of its blocks if there is a key, cuts it into chunks, or packs it. `room` is a buffer to reuse. Ranges that cannot be read are
     /// reported separately.
     pub(crate) fn read(
         &self,
         batch: &BatchPlan,
         key: Option<&HashKey>,
         is_cut: bool,
-        pack: Option<&dyn Fn(&mut [u8]) -> Option<usize>>,
+        pack: Option<&PackBlock<'_>>,
         mut room: Vec<u8>,
         fail: &mut dyn FnMut(usize, &[u8], &Gone),
     ) -> BatchBytes {

@@ -11,8 +11,7 @@ use super::listing::{BatchKey, BatchPlan, Listing, ManifestPart, TOGETHER_BYTES}
 use super::reading::{BatchBytes, Void};
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
-use crate::format::packed::CompressLevel;
-use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE, is_packed, level_of};
+use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE, is_packed};
 use crate::transfer::hold::Hold;
 use crate::transfer::memory::{BLOCKS, Holder, LISTS, Room};
 
@@ -109,8 +108,8 @@ pub(crate) struct ReadMode {
     pub(crate) is_hashed: bool,
     /// Whether it is cut into chunks.
     pub(crate) is_cut: bool,
-    /// Whether it is packed, at this level if it is given.
-    pub(crate) packs: Option<Option<CompressLevel>>,
+    /// The stream of packed blocks that it is packed for.
+    pub(crate) packs: Option<u32>,
 }
 
 impl Schedule {
@@ -316,7 +315,7 @@ impl Schedule {
             let part = range.start..range.end.min(batch.bytes.end);
             let (first, is_packed) = (batch.blocks.start, is_packed(stream));
             let key = (first, is_packed);
-            let packs = is_packed.then(|| level_of(stream));
+            let packs = is_packed.then_some(stream);
             if let Some(voids) = self.cached.get(&key) {
                 answer(stream, part.clone(), voids, steps);
             } else if let Some(waiter) = self.reading.get_mut(&key) {
@@ -385,7 +384,7 @@ impl Schedule {
     }
 
     /// Begins to read a batch, unless too much is in memory that waits to be sent.
-    fn begin(&mut self, batch: BatchPlan, packs: Option<Option<CompressLevel>>, steps: &mut Vec<WorkStep>) -> bool {
+    fn begin(&mut self, batch: BatchPlan, packs: Option<u32>, steps: &mut Vec<WorkStep>) -> bool {
         let charge = charge(&batch.bytes);
         if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
             return false;

@@ -20,14 +20,14 @@ use super::list_options::ListOptions;
 use super::listing::{BatchPlan, Draft, MAX_MANIFEST_BYTES, ManifestPart, SharedParts};
 use super::packer::Packer;
 use super::read_turns::ReadTurns;
-use super::reading::{BatchBytes, Disk, Gone};
+use super::reading::{BatchBytes, Disk, Gone, PackBlock};
 use super::roots::{GivenPaths, Roots};
 use super::scan::scan;
 use super::schedule::{ReadMode, Schedule, WorkStep};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::TreeEntry;
 use crate::format::packed::Compress;
-use crate::format::streams::{TREE, is_packed};
+use crate::format::streams::{TREE, is_packed, level_of};
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
@@ -324,8 +324,9 @@ impl Supply {
         let room = self.take_spare((batch.bytes.end - batch.bytes.start) as usize);
         let key = mode.is_hashed.then_some(&self.hash_key);
         let rate = mode.packs.and_then(|_| self.session.stats().source).map(|rates| rates.expected);
-        let pack = mode.packs.map(|level| move |block: &mut [u8]| self.packer.pack(level, rate, block));
-        let pack = pack.as_ref().map(|pack| pack as &dyn Fn(&mut [u8]) -> Option<usize>);
+        let level = mode.packs.and_then(level_of);
+        let pack = mode.packs.map(|_| move |block: &mut [u8]| self.packer.pack(level, rate, block));
+        let pack = pack.as_ref().map(|pack| pack as &PackBlock<'_>);
         let mut fail = |file, path: &[u8], gone: &Gone| self.fail(file, path, gone);
         let read = self.disk.read(batch, key, mode.is_cut, pack, room, &mut fail);
         self.step(|schedule, steps| {

@@ -22,6 +22,7 @@ use crate::transfer::boot::BootId;
 use crate::transfer::memory::Holder;
 
 /// Options of a taker.
+#[expect(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 pub(crate) struct TakeOptions {
     /// The destination, or `None` if it does not exist in a dry run.
     pub(crate) tree: Option<Arc<Tree>>,

@@ -106,9 +106,8 @@ impl TakenFile {
     pub(crate) fn on_base(mut self, alike: Option<RelativePath>) -> Self {
         let bytes = match self.old {
             Old::There(There { kind: FileType::RegularFile, bytes, .. }) => bytes,
-            Old::There(_) => return self,
             Old::Nothing if alike.is_some() => self.bytes(),
-            Old::Nothing => return self,
+            Old::Nothing | Old::There(_) => return self,
         };
         if self.holes.is_empty() {
             self.base = Base::new(self.bytes(), bytes).map(Box::new);

@@ -1,6 +1,7 @@
 //! Files of the destination by their size and time, to find those that have other names at the giver.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fairwave_host::OwnPlaces;
 use rustix::fs::{AtFlags, Dir, FileType, fstat, statat};
@@ -15,17 +16,36 @@ const MAX_ENTRIES: usize = 1 << 20;
 /// Max bytes of the paths that are kept: of a million files, mostly.
 const MAX_PATH_BYTES: usize = 64 << 20;
 
-/// Larger files of the destination. A file that was renamed keeps its size and time.
-#[derive(Debug, Default)]
+/// Larger files of the destination, once one is looked for. A file that was renamed keeps its size and time.
+#[derive(Debug)]
 pub(super) struct Alike {
-    paths: HashMap<(u64, i64, u32), Box<[u8]>>,
+    tree: Arc<Tree>,
+    own: Option<OwnPlaces>,
+    paths: Option<AlikePaths>,
 }
 
+/// Paths by size and time.
+type AlikePaths = HashMap<(u64, i64, u32), Box<[u8]>>;
+
 impl Alike {
-    /// Looks at a destination, except at what other file systems have and where this host keeps its keys. What cannot
-    /// be read has no files.
-    pub(super) fn of(tree: &Tree, own: Option<&OwnPlaces>) -> Self {
-        let (mut found, mut waiting) = (Self::default(), vec![Vec::new()]);
+    /// Of a destination, except where this host keeps its keys.
+    pub(super) fn new(tree: Arc<Tree>, own: Option<OwnPlaces>) -> Self {
+        Self { tree, own, paths: None }
+    }
+
+    /// A file of this size and time.
+    pub(super) fn find(&mut self, bytes: u64, meta: Meta) -> Option<RelativePath> {
+        if !is_worth_it(bytes) {
+            return None;
+        }
+        let Self { tree, own, paths } = self;
+        let paths = paths.get_or_insert_with(|| Self::look(tree, own.as_ref()));
+        RelativePath::new(paths.get(&key(bytes, meta))?).ok()
+    }
+
+    /// Looks at it all, except at what other file systems have. What cannot be read has no files.
+    fn look(tree: &Tree, own: Option<&OwnPlaces>) -> AlikePaths {
+        let (mut found, mut waiting) = (HashMap::new(), vec![Vec::new()]);
         let (mut entries, mut path_bytes, mut device) = (0, 0, None);
         while let Some(path) = waiting.pop() {
             let Ok(directory) = tree.directory(&path) else { continue };
@@ -50,21 +70,16 @@ impl Alike {
                     waiting.push(below);
                 } else if there.kind == FileType::RegularFile && is_worth_it(there.bytes) {
                     path_bytes += below.len();
-                    found.paths.entry(key(there.bytes, there.meta)).or_insert(below.into());
+                    found.entry(key(there.bytes, there.meta)).or_insert(below.into());
                 }
             }
         }
         found
     }
-
-    /// A file of this size and time.
-    pub(super) fn find(&self, bytes: u64, meta: Meta) -> Option<RelativePath> {
-        RelativePath::new(self.paths.get(&key(bytes, meta))?).ok()
-    }
 }
 
 /// Whether a file of this size may have parts that are copied.
-pub(super) fn is_worth_it(bytes: u64) -> bool {
+fn is_worth_it(bytes: u64) -> bool {
     ChunkSizes::between(bytes, bytes).is_some()
 }
 

@@ -14,7 +14,6 @@ mod todo;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fairwave_host::OwnPlaces;
 use rustix::fs::FileType;
 
 use crate::format::blocks::{FileSpan, Layout, file_hash};
@@ -84,11 +83,8 @@ pub(crate) struct TakePlan {
     layout: Layout,
     claims: PathClaims,
     directories: Option<Directories>,
-    /// Where new files are looked for under other names, and what was found there, once it is needed.
-    alike_in: Option<Arc<Tree>>,
+    /// Where new files are looked for under other names, if they are.
     alike: Option<Alike>,
-    /// Places of keys, which have no such files.
-    own_places: Option<OwnPlaces>,
     links: Vec<PlannedSymlink>,
     /// Reads the attributes of an archive.
     attributes: Option<NextAttributes>,
@@ -148,9 +144,9 @@ impl TakePlan {
                 .map(|directories| directories.keeping_out_of(options.own.clone()))
                 .map(|directories| directories.making_none(options.look.keeps.only_existing))
                 .map(|directories| directories.replacing(options.look.deletes.is_some())),
-            alike_in: tree.filter(|_| options.look.is_fuzzy && !options.look.is_dry).cloned(),
-            alike: None,
-            own_places: options.own.clone(),
+            alike: tree
+                .filter(|_| options.look.is_fuzzy && !options.look.is_dry)
+                .map(|tree| Alike::new(Arc::clone(tree), options.own.clone())),
             links: Vec::new(),
             attributes: options.look.archive.map(NextAttributes::new),
             nodes: Vec::new(),

@@ -19,7 +19,6 @@ use crate::take::disk::tree::{Old, There, set_time};
 use crate::take::fetch::fetch_window::WantedBlocks;
 use crate::take::fetch::parcel::ParcelKind;
 use crate::take::fetch::taken_file::{TakenFile, Temporary, key, version};
-use crate::take::list::alike::{Alike, is_worth_it};
 use crate::take::list::claims::PathClaim;
 use crate::take::list::entry_error::EntryError;
 use crate::take::resume::kept_time::is_same_time;
@@ -93,12 +92,7 @@ impl TakePlan {
 
     /// A file of the destination that has the size and the time of a new one.
     fn alike(&mut self, old: &Old, bytes: u64, meta: Meta) -> Option<RelativePath> {
-        if *old != Old::Nothing || !is_worth_it(bytes) {
-            return None;
-        }
-        let tree = self.alike_in.as_ref()?;
-        let own = self.own_places.as_ref();
-        self.alike.get_or_insert_with(|| Alike::of(tree, own)).find(bytes, meta)
+        if *old == Old::Nothing { self.alike.as_mut()?.find(bytes, meta) } else { None }
     }
 
     /// Whether the existing entry has the listed time, at its file system's resolution.
