@@ -327,7 +327,7 @@ fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), Command
     };
     let (destination, rest) = words.split_last().ok_or_else(|| missing("ticket"))?;
     // A ticket from stdin is the first word.
-    let is_ticket = |word: &OsString| ticket::is_ticket(word) && !(is_pipe(word) && !rest.is_empty());
+    let is_ticket = |word: &OsString| ticket::is_ticket(word) && (!is_pipe(word) || rest.is_empty());
     if is_ticket(destination) && rest.first().is_some_and(|first| !ticket::is_ticket(first)) {
         return Err(missing("ticket before the other arguments"));
     }

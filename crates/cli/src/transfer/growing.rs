@@ -16,7 +16,10 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) fn repeat(follows: bool, mut copy: impl FnMut(bool) -> Done) -> Done {
     let (mut is_first, mut begin) = (true, Instant::now());
     copy(is_first)?;
-    while follows {
+    if !follows {
+        return Ok(());
+    }
+    loop {
         interrupt::be_gentle();
         let rest = (begin.elapsed() * REST).max(PAUSE);
         let since = Instant::now();
@@ -29,5 +32,4 @@ pub(crate) fn repeat(follows: bool, mut copy: impl FnMut(bool) -> Done) -> Done 
         (is_first, begin) = (false, Instant::now());
         copy(is_first)?;
     }
-    Ok(())
 }
