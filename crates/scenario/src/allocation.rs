@@ -1,11 +1,21 @@
-//! The global max-min allocation of a scenario.
+//! The global allocation of a scenario, max-min or proportionally fair.
 
-use fairwave_schemes::global::{Limit, MaxMinError, Paths, Problem, max_min};
+use fairwave_schemes::global::{Limit, MaxMinError, Paths, Problem, max_min, proportional};
 use fairwave_units::{Rate, Time};
 
 use crate::{Scenario, ScenarioError, SessionSpec};
 
-/// The max-min fair rates of a scenario's sessions at one instant (Wu 2007, Algorithm 1).
+/// What an allocation maximises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Objective {
+    /// The lowest rates first (Wu 2007, Algorithm 1).
+    #[default]
+    MaxMin,
+    /// The sum of weight x log(rate) (Kelly, Maulloo & Tan 1998), to a duality gap of 1e-12 of the weights.
+    Proportional,
+}
+
+/// The fair rates of a scenario's sessions at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
     /// Rate of each session, in the scenario's order; zero if it is not active.
@@ -14,7 +24,8 @@ pub struct Allocation {
     pub limited_by: Vec<Option<AllocationLimit>>,
 }
 
-/// The limit of a session; the first of several in this order, links along the path.
+/// The limit of a session; the first of several in this order, links along the path. Of a proportional allocation the
+/// one with the highest price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationLimit {
     /// Its own demand.
@@ -58,6 +69,14 @@ impl Allocation {
 /// # Errors
 /// If a session has no limit: the first one, by name.
 pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, ScenarioError> {
+    allocate_by(scenario, at, Objective::MaxMin)
+}
+
+/// [`allocate`] by another objective.
+///
+/// # Errors
+/// If a session has no limit: the first one, by name.
+pub fn allocate_by(scenario: &Scenario, at: Option<Time>, objective: Objective) -> Result<Allocation, ScenarioError> {
     let is_active = |session: &SessionSpec| at.is_none_or(|at| session.is_active(at));
     let active: Vec<usize> =
         (0..scenario.sessions.len()).filter(|index| is_active(&scenario.sessions[*index])).collect();
@@ -83,10 +102,14 @@ pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, Sce
         weights: Some(&weights),
         ..Problem::new(&capacities, Paths::Lists { offsets: &offsets, resources: &crossed })
     };
-    let optimum = max_min(&problem).map_err(|error| failure(scenario, &active, &error))?;
+    let solution = match objective {
+        Objective::MaxMin => max_min(&problem).map(|found| (found.limits(&problem), found.rates_bps)),
+        Objective::Proportional => proportional(&problem).map(|found| (found.limits(&problem), found.rates_bps)),
+    };
+    let (limits, rates_bps) = solution.map_err(|error| failure(scenario, &active, &error))?;
     let mut rates = vec![Rate::ZERO; scenario.sessions.len()];
     let mut limited_by = vec![None; scenario.sessions.len()];
-    for ((index, rate_bps), limit) in active.iter().zip(&optimum.rates_bps).zip(optimum.limits(&problem)) {
+    for ((index, rate_bps), limit) in active.iter().zip(&rates_bps).zip(limits) {
         rates[*index] = Rate::nearest_bps(*rate_bps);
         limited_by[*index] = Some(match limit {
             Limit::Demand => AllocationLimit::Demand,
@@ -253,6 +276,30 @@ mod tests {
                 { from = 's2', to = 'd2' },
             ]";
         assert_eq!(outcome(text, None), [(300.0, "r1-r2"), (100.0, "r1-r2")]);
+    }
+
+    #[test]
+    fn allocate_by__proportional_charges_a_long_session_for_each_link() {
+        let text = "
+            name = 'line'
+            duration = '1 s'
+            router = [{ name = 'r1' }, { name = 'r2' }, { name = 'r3' }]
+            node = [
+                { name = 'a', router = 'r1' },
+                { name = 'b', router = 'r2' },
+                { name = 'c', router = 'r3' },
+            ]
+            link = [
+                { from = 'r1', to = 'r2', capacity = '300 Mb/s', delay = '1 ms', duplex = true },
+                { from = 'r2', to = 'r3', capacity = '300 Mb/s', delay = '1 ms', duplex = true },
+            ]
+            session = [{ from = 'a', to = 'c' }, { from = 'a', to = 'b' }, { from = 'b', to = 'c' }]";
+        let scenario = scenario(text);
+        let rates = |objective| allocate_by(&scenario, None, objective).unwrap().rates;
+        let mbps = |rates: Vec<Rate>| rates.iter().map(|rate| (rate.as_mbps() * 1e6).round() / 1e6).collect::<Vec<_>>();
+        assert_eq!(mbps(rates(Objective::MaxMin)), [150.0; 3]);
+        // C / (n + 1) with n = 2 links.
+        assert_eq!(mbps(rates(Objective::Proportional)), [100.0, 200.0, 200.0]);
     }
 
     #[test]

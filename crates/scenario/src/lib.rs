@@ -34,7 +34,7 @@ mod settings;
 mod size;
 mod trace;
 
-pub use allocation::{Allocation, AllocationLimit, allocate};
+pub use allocation::{Allocation, AllocationLimit, Objective, allocate, allocate_by};
 pub use aqm::{Aqm, MarkFrom};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
 pub use completions::{CompletionBucket, SlowdownSummary};

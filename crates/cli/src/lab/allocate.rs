@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_scenario::{Allocation, Scenario, Selection, WorkKind, allocate};
+use fairwave_scenario::{Allocation, Objective, Scenario, Selection, WorkKind, allocate_by};
 use fairwave_units::{Bytes, Duration, Time};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::lab::input;
 const LISTED: usize = 60;
 const FIRST: usize = 12;
 
-/// Compute the max-min fair allocation of a scenario, and what limits each session.
+/// Compute the fair allocation of a scenario, and what limits each session.
 ///
 /// By default all sessions count as active, each with its largest demand. With --at, only the sessions active at that
 /// time count, with their demands at that time. A file with variants or several runs gives one result each; --json
@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Count only the sessions active at this time, with their demands then [default: all sessions]
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
     at: Option<Duration>,
+    /// What is maximised: the lowest rates first, or the sum of weight x log(rate)
+    #[arg(long, value_enum, default_value_t)]
+    objective: ObjectiveArg,
     /// Seed of the first draw, replacing the file's
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -48,6 +51,29 @@ pub(crate) struct Args {
     /// Print JSON, one object per result
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum ObjectiveArg {
+    #[default]
+    MaxMin,
+    Proportional,
+}
+
+impl ObjectiveArg {
+    fn objective(self) -> Objective {
+        match self {
+            Self::MaxMin => Objective::MaxMin,
+            Self::Proportional => Objective::Proportional,
+        }
+    }
+
+    fn adjective(self) -> &'static str {
+        match self {
+            Self::MaxMin => "max-min",
+            Self::Proportional => "proportionally",
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -78,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Done {
             terminal::note(note);
         }
         // The allocation names the scenario; people know the file.
-        let allocation = allocate(&scenario, at).map_err(|mut error| {
+        let allocation = allocate_by(&scenario, at, args.objective.objective()).map_err(|mut error| {
             error.file.clone_from(&args.file);
             CommandFailure::from(error)
         })?;
@@ -86,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Done {
         if args.json {
             print_json(&listing)?;
         } else {
-            texts.push(text(&scenario, &listing, at));
+            texts.push(text(&scenario, &listing, args, at));
         }
     }
     print(&texts.join("\n"))
@@ -106,12 +132,13 @@ fn listing<'a>(scenario: &'a Scenario, allocation: &Allocation) -> AllocationLis
     AllocationListing { sessions: sessions.collect(), total_bps: allocation.total().as_bps() }
 }
 
-fn text(scenario: &Scenario, listing: &AllocationListing<'_>, at: Option<Time>) -> String {
+fn text(scenario: &Scenario, listing: &AllocationListing<'_>, args: &Args, at: Option<Time>) -> String {
     let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
     let when = at.map_or(String::new(), |at| format!(" at {at}"));
     let variant = scenario.variant.as_ref().map_or(String::new(), |variant| format!("variant \"{variant}\": "));
     let count = listing.sessions.len();
-    let mut text = format!("{}\n{variant}max-min fair rates of {count} sessions{when}\n\n", paint(BOLD, title));
+    let fair = args.objective.adjective();
+    let mut text = format!("{}\n{variant}{fair} fair rates of {count} sessions{when}\n\n", paint(BOLD, title));
     let mut table = TextTable::new(&["session", "from", "to", ">rate", "limited by"]);
     let shown = if count > LISTED { FIRST } else { count };
     for entry in &listing.sessions[..shown] {
