@@ -13,7 +13,7 @@ pub use entry::{Model, Scheme, SchemeKind};
 pub use node_rule::{MakeRule, NodeRule};
 pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionType, OptionValue, Options, TypedOption};
 pub use own::{own_node, own_session, with_own};
-pub use registry::{find, known_names, schemes};
+pub use registry::{find, known_names, schemes, unavailable};
 
 #[cfg(test)]
 mod tests {
@@ -30,6 +30,14 @@ mod tests {
         let listed: BTreeSet<_> = schemes().iter().map(|scheme| scheme.name).collect();
         assert!(listed.is_superset(&expected), "{listed:?}");
         assert_eq!(schemes().len(), listed.len(), "a name is listed twice");
+    }
+
+    #[test]
+    fn unavailable__names_no_scheme_that_runs() {
+        for name in ["evlf-tcp", "pcp", "sabul", "cadpc", "eprca"] {
+            assert!(find(name).is_none() && unavailable(name).is_some(), "{name}");
+        }
+        assert_eq!(unavailable("cubic"), None);
     }
 
     #[test]

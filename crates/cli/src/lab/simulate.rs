@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use fairwave_scenario::Selection;
-use fairwave_schemes::scheme::{self, Scheme, find, schemes};
+use fairwave_schemes::scheme::{self, Scheme, find, schemes, unavailable};
 use fairwave_units::{Bytes, Duration, Time};
 
 use crate::common::failure::{CommandFailure, Done};
@@ -124,7 +124,7 @@ pub(crate) fn scheme_named(option: &str, name: &str) -> Result<&'static Scheme, 
         let known: Vec<_> = schemes().iter().map(|scheme| scheme.name).collect();
         CommandFailure::usage(
             format!("{option}: unknown scheme \"{}\"", name.escape_debug()),
-            &format!("the schemes are {}", known.join(" ")),
+            &unavailable(name).map_or_else(|| format!("the schemes are {}", known.join(" ")), str::to_owned),
         )
     })
 }

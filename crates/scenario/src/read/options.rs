@@ -14,9 +14,10 @@ use crate::SchemeChoice;
 pub(crate) fn scheme(field: Field<'_>) -> ReadResult<&'static Scheme> {
     let name = field.text()?;
     scheme::find(name).ok_or_else(|| {
-        let hint = match near(name, scheme::known_names()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("the schemes are {}", scheme::known_names().collect::<Vec<_>>().join(" ")),
+        let hint = match (scheme::unavailable(name), near(name, scheme::known_names())) {
+            (Some(why), _) => why.to_owned(),
+            (None, Some(near)) => format!("did you mean \"{near}\"?"),
+            (None, None) => format!("the schemes are {}", scheme::known_names().collect::<Vec<_>>().join(" ")),
         };
         field.wrong("is not a scheme", hint)
     })

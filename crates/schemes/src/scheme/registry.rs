@@ -40,3 +40,17 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
 pub fn known_names() -> impl Iterator<Item = &'static str> {
     schemes().iter().map(|scheme| scheme.name).chain(own::names())
 }
+
+/// Why a scheme that the papers name is not in the registry; `None` for any other name.
+pub fn unavailable(name: &str) -> Option<&'static str> {
+    UNAVAILABLE.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
+}
+
+/// Schemes of the papers, each with what of its text could not be found.
+const UNAVAILABLE: &[(&str, &str)] = &[
+    ("evlf-tcp", "EVLF-TCP: no text defines its load factor, its field and its response"),
+    ("pcp", "PCP: the test by which a probe is accepted is not in the text that could be read"),
+    ("sabul", "SABUL: no text says how much its rate grows; udt is its successor"),
+    ("cadpc", "CADPC: no text of its rule was found"),
+    ("eprca", "EPRCA: only summaries of its switch rule were found; abr-charny and abr-hou are exact"),
+];
