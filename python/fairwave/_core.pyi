@@ -73,6 +73,7 @@ class CopyOptions(TypedDict):
     update: bool
     ignore_existing: bool
     existing: bool
+    append: bool
     archive: bool
     numeric_ids: bool
     backup: bool
@@ -81,6 +82,8 @@ class CopyOptions(TypedDict):
     delete: bool
     max_delete: int | None
     whole_file: bool
+    compress: str
+    fuzzy: bool
     links: bool
     modify_window: int
     include: list[str]

@@ -24,6 +24,7 @@ class TransferOptions(TypedDict, total=False):
         update: Keep existing files that are newer than their sources.
         ignore_existing: Keep existing files.
         existing: Make no new files and directories.
+        append: Keep existing files that are not shorter than their sources, such as logs.
         archive: Copy all attributes and hard links; implies ``links``.
         numeric_ids: With ``archive``, keep the numbers of owners and groups; otherwise names decide.
         backup: Keep replaced and deleted files under their names with ``suffix``.
@@ -32,6 +33,9 @@ class TransferOptions(TypedDict, total=False):
         delete: When all else is done, delete files that the source lacks from the copied directories.
         max_delete: With ``delete``, delete at most this many files and directories.
         whole_file: Transfer changed files whole, not only what an existing version lacks.
+        compress: Compress data on the way: "auto" if it then arrives earlier, "never", or at a zstd level from 1 to 9.
+        fuzzy: Search the destination for new files of 512 KiB or more under other names; content found there is not
+            transferred.
         links: Keep symbolic links that point outside the tree; without this they fail.
         modify_window: Treat files of the same size as equal if their times differ by at most this many seconds.
         include: Copy files that match one of these patterns of rsync, regardless of ``exclude``.
@@ -54,6 +58,7 @@ class TransferOptions(TypedDict, total=False):
     update: bool
     ignore_existing: bool
     existing: bool
+    append: bool
     archive: bool
     numeric_ids: bool
     backup: bool
@@ -62,6 +67,8 @@ class TransferOptions(TypedDict, total=False):
     delete: bool
     max_delete: int | None
     whole_file: bool
+    compress: str | int
+    fuzzy: bool
     links: bool
     modify_window: int
     include: str | Iterable[str]
@@ -84,6 +91,7 @@ _DEFAULTS: dict[str, Any] = {
     "backup_dir": None,
     "suffix": None,
     "max_delete": None,
+    "compress": "auto",
     "modify_window": 0,
     "include": (),
     "exclude": (),
@@ -151,6 +159,7 @@ def _filled(function: str, options: Mapping[str, Any]) -> dict[str, Any]:
         # A text is a sequence of texts, too: its letters.
         patterns = filled[name]
         filled[name] = [patterns] if isinstance(patterns, str) else list(patterns)
+    filled["compress"] = str(filled["compress"])
     if filled["backup_dir"] is not None:
         filled["backup_dir"] = os.fspath(filled["backup_dir"])
     return filled

@@ -49,7 +49,7 @@ def test_put__sends_a_tree_and_resumes(tmp_path: Path, inbox: fw.Server) -> None
 
 def test_options__choose_files_in_both_directions(tmp_path: Path, inbox: fw.Server) -> None:
     tree = make_tree(tmp_path / "tree")
-    fw.put(tree, inbox.ticket, exclude=["*.tmp"], max_size=50_000)
+    fw.put(tree, inbox.ticket, exclude=["*.tmp"], max_size=50_000, compress=3)
     assert files_below(tmp_path / "inbox") == ["tree/a.h5"]
     fw.put(tree, inbox.ticket)
     # A text is one pattern.
@@ -95,6 +95,7 @@ def test_options__errors_name_the_option(tmp_path: Path, inbox: fw.Server) -> No
         (ValueError, "numeric_ids: requires archive", {"numeric_ids": True}),
         (ValueError, "backup: the directory of backups", {"backup": True, "backup_dir": "../up"}),
         (ValueError, "durable: ", {"durable": "soon"}),
+        (ValueError, 'compress: unknown value "10"', {"compress": 10}),
         (ValueError, "exclude: a pattern of", {"exclude": ["a" * 100_000]}),
         (ValueError, 'path_control: "reno" must be "bbr" or "cubic"', {"path_control": "reno"}),
     ]
@@ -234,3 +235,11 @@ def test_aget__many_run_at_once(tmp_path: Path, inbox: fw.Server) -> None:
     assert all((tmp_path / name[:-4] / "inbox" / name).exists() for name in names)
     with pytest.raises(ValueError, match="ticket: not a ticket"):
         asyncio.run(fw.aget("nonsense", tmp_path))
+
+
+def test_options__append_keeps_what_is_longer(tmp_path: Path, inbox: fw.Server) -> None:
+    (tmp_path / "log").write_bytes(b"one\n")
+    fw.put(tmp_path / "log", inbox.ticket)
+    (tmp_path / "inbox" / "log").write_bytes(b"another\n")
+    fw.put(tmp_path / "log", inbox.ticket, append=True, fuzzy=True)
+    assert (tmp_path / "inbox" / "log").read_bytes() == b"another\n"

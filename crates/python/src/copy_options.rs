@@ -22,6 +22,7 @@ pub(crate) struct CopyOptions {
     update: bool,
     ignore_existing: bool,
     existing: bool,
+    append: bool,
     archive: bool,
     numeric_ids: bool,
     backup: bool,
@@ -30,6 +31,8 @@ pub(crate) struct CopyOptions {
     delete: bool,
     max_delete: Option<u64>,
     whole_file: bool,
+    compress: String,
+    fuzzy: bool,
     links: bool,
     modify_window: u32,
     include: Vec<OsString>,
@@ -52,6 +55,8 @@ impl CopyOptions {
         let PutOptions {
             check,
             whole_file,
+            compress,
+            fuzzy,
             dry_run,
             keeps_links,
             modify_window_s,
@@ -65,6 +70,8 @@ impl CopyOptions {
         Ok(GetOptions {
             check,
             whole_file,
+            compress,
+            fuzzy,
             dry_run,
             keeps_links,
             modify_window_s,
@@ -85,10 +92,17 @@ impl CopyOptions {
         Ok(PutOptions {
             check: self.check,
             whole_file: self.whole_file,
+            compress: self.compress.parse().map_err(|error| wrong("compress", &error))?,
+            fuzzy: self.fuzzy,
             dry_run: self.dry_run,
             keeps_links: self.links || self.archive,
             modify_window_s: self.modify_window,
-            keeps: Keeps { only_existing: self.existing, existing: self.ignore_existing, newer: self.update },
+            keeps: Keeps {
+                only_existing: self.existing,
+                existing: self.ignore_existing,
+                newer: self.update,
+                not_shorter: self.append,
+            },
             deletes: self.delete.then_some(self.max_delete.unwrap_or(u64::MAX)),
             archive: self.archive.then_some(Archive { numeric_ids: self.numeric_ids }),
             backup: self.backup()?,
@@ -135,6 +149,6 @@ impl CopyOptions {
     }
 }
 
-fn wrong(argument: &str, error: &dyn std::fmt::Display) -> PyErr {
+fn wrong(argument: &str, error: &impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("{argument}: {error}"))
 }
