@@ -1,6 +1,7 @@
 //! The engine for rules whose two ends exchange claims and grants (Tally, docs/explanation/tally.md), or whose control
-//! packets visit the capacities (s-PERC, `circulation`): every message is an event, with the delay of its path, and may be lost or late. Rates are piecewise constant and every integral is
-//! exact, as in the other engines; nothing is stepped.
+//! packets visit the capacities (s-PERC, `circulation`): every message is an event, with the delay of its path, and may
+//! be lost or late. Rates are piecewise constant and every integral is exact, as in the other engines; nothing is
+//! stepped.
 //!
 //! A session starts at rate zero, regardless of `initial_rate`: it sends only at granted rates. A link without the rule
 //! has no part in the exchange.
@@ -9,6 +10,7 @@ mod arrivals;
 mod circulation;
 mod event;
 mod finish;
+mod journey;
 mod node;
 
 use std::cmp::Reverse;
