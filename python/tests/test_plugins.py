@@ -121,9 +121,10 @@ def test_snakemake__reads_and_writes_a_share(tmp_path: Path) -> None:
         assert (share / "results" / "out.txt").read_text() == "one\ntwo\n"
         again = make(server.ticket)
         assert "Nothing to be done" in again.stdout + again.stderr
-        later = (share / "results" / "out.txt").stat().st_mtime + 10
         (share / "data" / "in.txt").write_text("three\n")
-        os.utime(share / "data" / "in.txt", (later, later))
+        made_s = (share / "results" / "out.txt").stat().st_mtime
+        for path, age_s in (("data/in.txt", 100), ("data/more/a", 300), ("data/more", 300), ("results/out.txt", 200)):
+            os.utime(share / path, (made_s - age_s, made_s - age_s))
         done = make(server.ticket)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (share / "results" / "out.txt").read_text() == "three\ntwo\n"
