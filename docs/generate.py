@@ -134,7 +134,10 @@ def python_part():
         prefix = "papers." if path.stem == "papers" else ""
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_public(node):
-                functions[prefix + node.name] = (prefix + signature(node), summary(node))
+                # An asynchronous function has the arguments of its namesake, except `cancel`.
+                is_async = isinstance(node, ast.AsyncFunctionDef)
+                shown = f"{node.name}(...)" if is_async else signature(node)
+                functions[prefix + node.name] = (prefix + shown, summary(node))
             elif isinstance(node, ast.ClassDef):
                 classes[prefix + node.name] = node
     exported = ast.parse((ROOT / "python" / "fairwave" / "__init__.py").read_text(encoding="utf-8")).body

@@ -15,6 +15,7 @@ import textwrap
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+USUAL = "virtual machine, 2 cores (Intel Xeon)"
 COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"]
 STYLE = (
     "text{font-family:sans-serif;font-size:13px;fill:#222}.t{font-size:15px;font-weight:bold}.g{stroke:#bbb;stroke-width:1}"
@@ -134,10 +135,11 @@ def table(measurement):
 
 
 def origin(measurement):
-    """When, where and how a measurement was made."""
+    """When, where and how a measurement was made; the index names the usual machine."""
+    machine = measurement["machine"].removeprefix(USUAL)
+    machine = machine if not machine or machine[0] in ",;" else f", {machine}"
     return (
-        f"Recorded {measurement['recorded']} at commit {measurement['commit']}, {measurement['machine']}, "
-        f"{measurement['spread']}: "
+        f"Recorded {measurement['recorded']} at commit {measurement['commit']}{machine}, {measurement['spread']}: "
         f"`{measurement['command']}`."
     )
 
@@ -164,9 +166,10 @@ def index(pages):
     lines = [
         "# Results",
         "",
-        "Each page starts with a plot and names the machine, day, commit, command and spread of every measurement.",
-        "The numbers are recorded in `docs/results/data` as JSON; `docs/results/render.py` draws the pages from it.",
-        "All of them come from a virtual machine with two cores, between network namespaces or over loopback.",
+        "Each page starts with a plot and names the day, commit, command and spread of every measurement.",
+        "The numbers are in `docs/results/data` as JSON.",
+        "Unless another machine is named, it was a virtual one with 2 cores (Intel Xeon).",
+        "Traffic went between network namespaces or over loopback.",
         "None was measured on a physical 100G card or on the public internet.",
         "",
     ]

@@ -145,7 +145,7 @@ class Run:
         return pd.DataFrame(self.summary["links"], columns=columns)
 
     def rates(self) -> pd.DataFrame:
-        """Rates per sample and session, the columns of ``rates.csv``, in order of time, then of sessions.
+        """Rates per sample and session, the columns of ``rates.csv``, by time and session.
 
         ``time_s`` is the end of the sample. ``rate_bps`` and ``wire_rate_bps`` are means over the sample; the rates at
         its end are ``source_expected_bps`` and ``sink_expected_bps`` (the grants of the two end nodes, the sink's as
@@ -158,7 +158,7 @@ class Run:
         return self._named(self._core.rates(), "session", "sessions")
 
     def queues(self) -> pd.DataFrame:
-        """Queues per sample and link, the columns of ``queues.csv``, in order of time, then of links.
+        """Queues per sample and link, the columns of ``queues.csv``, by time and link.
 
         ``link`` is a link's name, or a node's and the direction ("d1:in", "s1:out"). ``queue_packets`` and
         ``queue_bytes`` are taken at the end of the sample, ``dropped_packets`` counts within it, and so
@@ -167,7 +167,7 @@ class Run:
         return self._named(self._core.queues(), "link", "links")
 
     def windows(self) -> pd.DataFrame:
-        """Congestion windows per sample and session, the columns of ``windows.csv``, in order of time, then sessions.
+        """Congestion windows per sample and session, the columns of ``windows.csv``, by time and session.
 
         ``cwnd_packets`` and ``ssthresh_packets`` are the scheme's at the end of the sample, ``time_s``. NaN for a
         scheme without a window, while the session is not active, and for an infinite ssthresh. Empty in the fluid model
@@ -213,7 +213,7 @@ class Run:
         return pd.DataFrame(self._core.distance())
 
     def delays(self) -> pd.DataFrame:
-        """Queueing delay and round-trip time per sample and session, in order of time, then of sessions.
+        """Queueing delay and round-trip time per sample and session, by time and session.
 
         ``queueing_s`` is the time to drain the queues at the end of the sample, summed over the links of the session's
         path in both directions; ``rtt_s`` adds the propagation delay.
