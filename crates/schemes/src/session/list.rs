@@ -1,8 +1,8 @@
 //! The lists of session schemes.
 
 use super::{
-    aimd, bbr, bbr1, bic, cbr, cubic, dctcp, fast, hstcp, htcp, hybla, illinois, kernel, new_reno, path, prague, rbudp,
-    stcp, udt, vegas, westwood,
+    aimd, bbr, bbr1, bic, card, cbr, cubic, dctcp, fast, hstcp, htcp, hybla, illinois, kernel, new_reno, path, prague,
+    rbudp, stcp, udt, vegas, westwood,
 };
 use crate::scheme::entry::Scheme;
 
@@ -25,6 +25,7 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     westwood::SCHEME,
     hybla::SCHEME,
     illinois::SCHEME,
+    card::SCHEME,
     vegas::SCHEME,
     fast::SCHEME,
 ];
