@@ -9,7 +9,7 @@ use crate::discipline::Discipline;
 pub struct Aqm {
     /// Target queueing delay.
     pub target: Option<Duration>,
-    /// CoDel: time for which the delay may stay above the target. PIE and DualPI2: time between updates.
+    /// CoDel: time for which the delay may stay above the target. PIE, DualPI2 and REM: time between updates.
     pub interval: Option<Duration>,
     /// Whether ECN-capable packets are marked where others are dropped.
     pub ecn: Option<bool>,
@@ -48,7 +48,9 @@ impl Aqm {
             Discipline::EcnStep | Discipline::DualPi2 => true,
             // RFC 8290 s5.2.7: Linux marks by default in FQ-CoDel, and only there.
             Discipline::FqCodel => self.ecn.unwrap_or(true),
-            Discipline::Codel | Discipline::Pie | Discipline::Red => self.ecn.unwrap_or(false),
+            Discipline::Codel | Discipline::Pie | Discipline::Red | Discipline::Rem | Discipline::Avq => {
+                self.ecn.unwrap_or(false)
+            }
             _ => false,
         }
     }

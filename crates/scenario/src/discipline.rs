@@ -20,6 +20,10 @@ pub enum Discipline {
     Pie,
     /// Two coupled queues, for L4S and for other traffic (RFC 9332).
     DualPi2,
+    /// Random exponential marking (Athuraliya et al. 2001).
+    Rem,
+    /// Adaptive virtual queue (Kunniyur & Srikant 2001).
+    Avq,
     /// XCP's router rule.
     Xcp,
     /// iXCP's.
@@ -41,7 +45,7 @@ pub enum Discipline {
 impl Discipline {
     /// Whether it decides when packets leave the queue, or in which order.
     pub const fn acts_at_departure(self) -> bool {
-        matches!(self, Self::Codel | Self::FqCodel | Self::Fq | Self::Pie | Self::DualPi2)
+        matches!(self, Self::Codel | Self::FqCodel | Self::Fq | Self::Pie | Self::DualPi2 | Self::Rem | Self::Avq)
     }
 
     /// Its name in scenario files, which is also that of the scheme whose links run it.
@@ -55,6 +59,8 @@ impl Discipline {
             Self::Fq => "fq",
             Self::Pie => "pie",
             Self::DualPi2 => "dualpi2",
+            Self::Rem => "rem",
+            Self::Avq => "avq",
             Self::Xcp => "xcp",
             Self::Ixcp => "ixcp",
             Self::Pxcp => "pxcp",

@@ -103,7 +103,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
             Some(discipline) => discipline.acts_at_departure(),
         };
         if !is_plain {
-            let hint = "its discipline can be drop-tail, ecn-step, codel, fq-codel, fq, pie or dualpi2";
+            let hint = "its discipline can be drop-tail, ecn-step, codel, fq-codel, fq, pie, dualpi2, rem or avq";
             return Err(unsupported(format!("conditions of link \"{}\" with its discipline", link.name), hint));
         }
     }

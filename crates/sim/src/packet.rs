@@ -151,6 +151,11 @@ impl HeaderStore {
         true
     }
 
+    /// Whether a data packet in flight can be marked.
+    pub(crate) fn is_capable(&self, kind: SimPacketKind) -> bool {
+        kind.is_data() && matches!(self.get(kind), Some(CongestionHeader::Ecn(_)))
+    }
+
     /// The kind of a packet in flight without its header.
     #[inline]
     pub(crate) fn plain(&self, kind: SimPacketKind) -> SimPacketKind {

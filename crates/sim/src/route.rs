@@ -17,11 +17,13 @@ use crate::link::{Bernoulli, LinkVerdict, SimLink};
 use crate::packet::{HeaderStore, SimPacket};
 use crate::propagation::{Pipe, PipeEnd, PipePool};
 use crate::queue::QueueDiscipline;
+use crate::queue::avq::AvqQueue;
 use crate::queue::bound::QueueBound;
 use crate::queue::codel::{CodelConfig, CodelQueue};
 use crate::queue::dualpi2::DualPi2;
 use crate::queue::flow_queues::FlowQueues;
 use crate::queue::pie::PieQueue;
+use crate::queue::rem::RemQueue;
 use crate::queue::tail_drop::TailDrop;
 use crate::red_queue;
 
@@ -392,6 +394,8 @@ impl Builder<'_> {
                 });
                 Box::new(DualPi2::new(aqm, step, limit, packet.get(), stream()))
             }
+            Discipline::Rem => Box::new(RemQueue::new(aqm, ecn, limit, capacity, packet.get(), stream())),
+            Discipline::Avq => Box::new(AvqQueue::new(ecn, limit, capacity, packet.get())),
             _ => return None,
         })
     }

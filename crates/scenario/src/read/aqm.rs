@@ -12,7 +12,8 @@ pub(super) const AQM_KEYS: &[&str] = &["ecn", "interval", "mark_from", "quantum"
 /// The keys that a rule uses.
 fn used(discipline: Option<Discipline>) -> &'static [&'static str] {
     match discipline {
-        Some(Discipline::Red) => &["ecn"],
+        Some(Discipline::Red | Discipline::Avq) => &["ecn"],
+        Some(Discipline::Rem) => &["ecn", "interval"],
         Some(Discipline::EcnStep) => &["mark_from"],
         Some(Discipline::Codel | Discipline::Pie) => &["ecn", "interval", "target"],
         Some(Discipline::FqCodel) => &["ecn", "interval", "quantum", "target"],
@@ -35,7 +36,7 @@ pub(super) fn aqm(reader: &TableReader<'_>, discipline: Option<Discipline>) -> R
     if let Some(entry) = table.entries().iter().find(|entry| !used.contains(&&*entry.key)) {
         let name = discipline.map_or("drop-tail", Discipline::name);
         let hint = match used {
-            [] => "rules with parameters: red ecn-step codel fq-codel fq pie dualpi2".to_owned(),
+            [] => "rules with parameters: red ecn-step codel fq-codel fq pie dualpi2 rem avq".to_owned(),
             _ => format!("{name} has {}", used.join(", ")),
         };
         return Err(reader.wrong(format!("aqm.{} has no effect on discipline \"{name}\"", entry.key), hint));

@@ -4,7 +4,7 @@ use super::mistake::ReadResult;
 use super::reader::Field;
 use crate::Discipline;
 
-const DISCIPLINES: [(&str, Discipline); 16] = [
+const DISCIPLINES: [(&str, Discipline); 18] = [
     ("drop-tail", Discipline::DropTail),
     ("red", Discipline::Red),
     ("ecn-step", Discipline::EcnStep),
@@ -13,6 +13,8 @@ const DISCIPLINES: [(&str, Discipline); 16] = [
     ("fq", Discipline::Fq),
     ("pie", Discipline::Pie),
     ("dualpi2", Discipline::DualPi2),
+    ("rem", Discipline::Rem),
+    ("avq", Discipline::Avq),
     ("xcp", Discipline::Xcp),
     ("ixcp", Discipline::Ixcp),
     ("pxcp", Discipline::Pxcp),

@@ -5,12 +5,14 @@
 //! links of [`crate::link`]. Periodic updates of a rule need no event: nothing changes between two packets, so that a
 //! rule catches up when the next one arrives or leaves.
 
+pub(crate) mod avq;
 pub(crate) mod bound;
 pub(crate) mod codel;
 pub(crate) mod dualpi2;
 mod fifo;
 pub(crate) mod flow_queues;
 pub(crate) mod pie;
+pub(crate) mod rem;
 pub(crate) mod tail_drop;
 
 use fairwave_units::Time;

@@ -17,7 +17,10 @@ fn names() -> Vec<&'static str> {
 /// The disciplines of a queue in the packet model.
 fn disciplines() -> Vec<&'static str> {
     let rules = schemes().iter().filter(|scheme| scheme.link_controller.is_some()).map(|scheme| scheme.name);
-    ["drop-tail", "red", "ecn-step", "codel", "fq-codel", "fq", "pie", "dualpi2"].into_iter().chain(rules).collect()
+    ["drop-tail", "red", "ecn-step", "codel", "fq-codel", "fq", "pie", "dualpi2", "rem", "avq"]
+        .into_iter()
+        .chain(rules)
+        .collect()
 }
 
 prop_compose! {
