@@ -31,3 +31,14 @@ pub(crate) fn is_packed(stream: u32) -> bool {
 pub(crate) fn level_of(stream: u32) -> Option<CompressLevel> {
     stream.checked_sub(PACKED).and_then(|level| u8::try_from(level).ok()).and_then(CompressLevel::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_packed__up_to_level_nine() {
+        assert!((PACKED..=PACKED + 9).all(is_packed));
+        assert!(![PACKED - 1, PACKED + 10, PACKED + 256, u32::MAX].into_iter().any(is_packed));
+    }
+}
