@@ -2,10 +2,13 @@
 
 use crate::{Cell, StudyError};
 
-/// Parameters of a sweep; its points are all combinations of their values, the last parameter changing first.
+/// Parameters of a sweep; its points are all combinations of their values, the last parameter changing first. Parameters
+/// that vary together have one value each at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
     parameters: Vec<Parameter>,
+    /// For each parameter the index of the first that it varies with; its own if none.
+    leaders: Vec<usize>,
 }
 
 /// One key of the file with its values.
@@ -76,8 +79,31 @@ impl Grid {
         Ok(())
     }
 
-    /// Adds one parameter.
+    /// Adds one parameter, or several that vary together: paths between commas, and a list of their values each.
     pub fn add(&mut self, parameter: Parameter) -> Result<(), StudyError> {
+        let paths: Vec<&str> = parameter.path.split(',').map(str::trim).collect();
+        let leader = self.parameters.len();
+        if paths.len() == 1 {
+            return self.add_one(parameter, leader, true);
+        }
+        Self::check_values(&parameter)?;
+        let mut columns = vec![Vec::with_capacity(parameter.values.len()); paths.len()];
+        for value in &parameter.values {
+            let list = format!("values = {value}").parse::<toml::Table>().ok();
+            let list = list.as_ref().and_then(|table| table.get("values")?.as_array());
+            let Some(list) = list.filter(|list| list.len() == paths.len()) else {
+                let what = format!("{}: {value} is not a list of {} values", parameter.path, paths.len());
+                return Err(StudyError::grid(what, "write a list at each: a.b,c.d=[1,2],[3,4]"));
+            };
+            columns.iter_mut().zip(list).for_each(|(column, value)| column.push(written(value)));
+        }
+        for (path, values) in paths.into_iter().zip(columns) {
+            self.add_one(Parameter { path: path.to_owned(), values }, leader, false)?;
+        }
+        Ok(())
+    }
+
+    fn add_one(&mut self, parameter: Parameter, leader: usize, is_alone: bool) -> Result<(), StudyError> {
         let path = &parameter.path;
         if parameter.values.is_empty() {
             let hint = format!("give it values: {path}=V1,V2");
@@ -95,12 +121,20 @@ impl Grid {
         if self.parameters.iter().any(|known| known.path == *path) {
             return Err(StudyError::grid(format!("{path} is given twice"), "give all its values in one --set"));
         }
-        let cells: Vec<Cell> = parameter.values.iter().map(|value| Cell::of_toml(value)).collect();
-        if let Some(twice) = (1..cells.len()).find(|at| cells[..*at].contains(&cells[*at])) {
-            let what = format!("{path} has the value {} twice", parameter.values[twice]);
-            return Err(StudyError::grid(what, "give each value once; every value runs with every seed"));
+        if is_alone {
+            Self::check_values(&parameter)?;
         }
         self.parameters.push(parameter);
+        self.leaders.push(leader);
+        Ok(())
+    }
+
+    fn check_values(parameter: &Parameter) -> Result<(), StudyError> {
+        let cells: Vec<Cell> = parameter.values.iter().map(|value| Cell::of_toml(value)).collect();
+        if let Some(twice) = (1..cells.len()).find(|at| cells[..*at].contains(&cells[*at])) {
+            let what = format!("{} has the value {} twice", parameter.path, parameter.values[twice]);
+            return Err(StudyError::grid(what, "give each value once; every value runs with every seed"));
+        }
         Ok(())
     }
 
@@ -111,24 +145,27 @@ impl Grid {
 
     /// Number of points; one for a grid without parameters. `None` if it overflows.
     pub fn points(&self) -> Option<usize> {
-        self.parameters.iter().try_fold(1_usize, |points, parameter| points.checked_mul(parameter.values.len()))
+        self.free().try_fold(1_usize, |points, at| points.checked_mul(self.parameters[at].values.len()))
+    }
+
+    /// The parameters that vary by themselves, or are the first of those that vary together.
+    fn free(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        (0..self.parameters.len()).filter(|at| self.leaders[*at] == *at)
     }
 
     /// The values of one point, path by path.
     pub fn point(&self, point: usize) -> Vec<(String, String)> {
         let mut rest = point;
-        let mut values: Vec<(String, String)> = self
-            .parameters
-            .iter()
-            .rev()
-            .map(|parameter| {
-                let at = rest % parameter.values.len();
-                rest /= parameter.values.len();
-                (parameter.path.clone(), parameter.values[at].clone())
-            })
-            .collect();
-        values.reverse();
-        values
+        let mut chosen = vec![0; self.parameters.len()];
+        for at in self.free().rev() {
+            let values = self.parameters[at].values.len();
+            chosen[at] = rest % values;
+            rest /= values;
+        }
+        let value = |(parameter, leader): (&Parameter, &usize)| {
+            (parameter.path.clone(), parameter.values[chosen[*leader]].clone())
+        };
+        self.parameters.iter().zip(&self.leaders).map(value).collect()
     }
 }
 
@@ -228,6 +265,23 @@ mod tests {
         assert_eq!((0..6).map(words).collect::<Vec<_>>(), ["1x", "1y", "1z", "2x", "2y", "2z"]);
         assert_eq!(Grid::default().points(), Some(1));
         assert!(Grid::default().point(0).is_empty());
+    }
+
+    #[test]
+    fn point__of_parameters_that_vary_together() {
+        let grid = |texts: &[&str]| grid(texts).unwrap();
+        let grid = grid(&["a=1,2", "b.c, d=[\"x\", 1],[\"x\", 2]"]);
+        assert_eq!(grid.points(), Some(4));
+        let words =
+            |point| grid.point(point).into_iter().map(|(path, value)| path + &value).collect::<Vec<_>>().join(" ");
+        let expected = ["a1 b.c\"x\" d1", "a1 b.c\"x\" d2", "a2 b.c\"x\" d1", "a2 b.c\"x\" d2"];
+        assert_eq!((0..4).map(words).collect::<Vec<_>>(), expected);
+        for (text, word) in
+            [("a,b=1,2", "is not a list of 2 values"), ("a,b=[1,2],[1,2]", "twice"), ("a,a=[1,2]", "given twice")]
+        {
+            let error = Grid::default().add_text(text).unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+        }
     }
 
     #[test]

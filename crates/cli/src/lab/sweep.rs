@@ -32,7 +32,7 @@ Examples:
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// Key of the file and its values, such as options.alpha=0.05,0.1
+    /// Key of the file and its values, such as options.alpha=0.05,0.1; keys that vary together: A,B=[1,2],[3,4]
     #[arg(long, value_name = "PATH=V1,V2,...")]
     set: Vec<String>,
     /// File of keys with their values, such as "options.alpha" = [0.05, 0.1]
