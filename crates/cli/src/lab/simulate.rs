@@ -19,10 +19,10 @@ use crate::common::quantity::{assignment, quantity, window};
 /// Simulate a scenario and compare it with the max-min fair optimum.
 ///
 /// A file with variants or several runs gives one result each; --json prints one object per line. --out writes
-/// summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, for the packet model, windows.csv. Several results
-/// each get a subdirectory named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3"). The file
-/// fairwave.b3 lists what was written; the next run into the same directory removes listed files that are unchanged,
-/// and nothing else.
+/// summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, for the packet model, windows.csv; if sizes of
+/// sessions differ, also completions.csv. Several results each get a subdirectory named after variant and seed
+/// ("alpha-0.1", "seed-3", "alpha-0.1-seed-3"). The file fairwave.b3 lists what was written; the next run into the same
+/// directory removes listed files that are unchanged, and nothing else.
 ///
 /// Means are taken over the second half of the run, for sessions, links and totals. If every session ends by itself,
 /// means are taken from the start until the last session ends. Ctrl-C keeps the results of finished runs.
