@@ -159,7 +159,7 @@ impl Resources {
         let sides = sides.chain(scenario.nodes.iter().map(|node| (node.receive, node.gtp_share)));
         let sides = sides.zip(&all_take_share);
         let sides = sides.map(|((capacity, share), takes)| if *takes { bps(capacity) * share } else { bps(capacity) });
-        sides.chain(scenario.links.iter().map(|link| bps(link.capacity))).collect()
+        sides.chain(scenario.links.iter().map(|link| bps(link.steady_capacity()))).collect()
     }
 }
 
@@ -276,6 +276,9 @@ mod tests {
                 { from = 's2', to = 'd2' },
             ]";
         assert_eq!(outcome(text, None), [(300.0, "r1-r2"), (100.0, "r1-r2")]);
+        // A policer bounds what the link carries.
+        let policed = text.replace("duplex", "conditions = { policer = ['40 Mb/s', '100 kB'] }, duplex");
+        assert_eq!(outcome(&policed, None), [(30.0, "r1-r2"), (10.0, "r1-r2")]);
     }
 
     #[test]

@@ -109,6 +109,17 @@ pub struct Link {
     pub conditions: Option<Arc<Conditions>>,
 }
 
+impl Link {
+    /// The rate that it carries for long: its capacity, or the rate of its policer if that is smaller.
+    pub fn steady_capacity(&self) -> Option<Rate> {
+        let policed = self.conditions.as_ref().and_then(|conditions| Some(conditions.policer?.0));
+        match (self.capacity, policed) {
+            (Some(capacity), Some(policed)) => Some(if policed < capacity { policed } else { capacity }),
+            (capacity, policed) => capacity.or(policed),
+        }
+    }
+}
+
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkEnd {
