@@ -168,8 +168,10 @@ impl Counted<'_> {
             let closed = self.counts.closed.as_ref().filter(|closed| closed.at == time)?;
             closed.sessions.get(at).map(|totals| totals[which] as f64)
         };
-        let delivered = |time| closed(time, 0).unwrap_or_else(|| self.delivered().until(at, time));
-        let arrived = |time| closed(time, 1).unwrap_or_else(|| self.arrived().until(at, time));
+        // A transfer's bytes arrive between its start and its completion, also in a sample that is longer.
+        let active = (self.scenario.sessions[at].start, counts.completed.unwrap_or(Time::MAX));
+        let delivered = |time| closed(time, 0).unwrap_or_else(|| self.delivered().until_within(at, time, active));
+        let arrived = |time| closed(time, 1).unwrap_or_else(|| self.arrived().until_within(at, time, active));
         SessionOutcome {
             rate_bps: mean(window, &delivered, counts.payload_bits),
             wire_rate_bps: mean(window, &arrived, counts.wire_bits),

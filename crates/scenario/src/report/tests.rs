@@ -48,6 +48,10 @@ fn totals__are_interpolated_between_samples_and_never_go_back() {
     assert_eq!(totals.until(0, Time::from_nanos(1_500_000_000)), 20.0);
     assert_eq!(totals.until(0, Time::from_secs(9)), 20.0);
     assert_eq!(totals.span_s(2), 2.0);
+    // Ten counts in the 200 ms up to 0.7 s.
+    let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let within = |at| totals.until_within(0, ms(at), (ms(500), ms(700)));
+    assert_eq!([400, 600, 700, 900].map(within), [0.0, 5.0, 10.0, 10.0]);
 }
 
 #[test]
@@ -108,6 +112,20 @@ fn run_of__a_size_ends_the_active_time_and_changes_the_optimum() {
     let windows = run.windows.unwrap();
     assert!(windows.cwnd_packets[5].is_nan() && windows.cwnd_packets[3] == 7.0 && windows.cwnd_packets[6] == 7.0);
     assert!(windows.ssthresh_packets[0].is_nan());
+}
+
+#[test]
+fn run_of__a_transfer_shorter_than_a_sample_has_the_rate_of_its_time() {
+    let mut scenario = scenario("size = '5 B'");
+    scenario.sessions[1].start = Time::from_nanos(1_250_000_000);
+    let end = Time::from_nanos(1_750_000_000);
+    let mut counts = counts([[10, 0], [20, 5], [30, 5], [40, 5]]);
+    counts.sessions[1].completed = Some(end);
+    counts.closed = Some(ClosedCounts { at: end, sessions: vec![[17, 17], [5, 5]] });
+    let run = run(&scenario, counts);
+    // 40 bits in half a second.
+    let b = &run.summary.sessions[1];
+    assert_eq!((b.final_rate_bps.round(), b.final_wire_rate_bps.round()), (80.0, 80.0));
 }
 
 #[test]

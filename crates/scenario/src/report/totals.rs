@@ -29,13 +29,21 @@ impl<'a> Totals<'a> {
 
     /// Increase of a column up to an instant, interpolated between samples.
     pub fn until(&self, column: usize, at: Time) -> f64 {
+        self.until_within(column, at, (Time::ZERO, Time::MAX))
+    }
+
+    /// [`Self::until`] of a column that increases in this span of time only, as far as the samples agree.
+    pub fn until_within(&self, column: usize, at: Time, (first, last): (Time, Time)) -> f64 {
         let sample = self.ends.partition_point(|end| *end <= at);
         let before = if sample == 0 { 0 } else { self.at(column, sample - 1) };
         if sample == self.ends.len() {
             return before as f64;
         }
         let begin = if sample == 0 { Time::ZERO } else { self.ends[sample - 1] };
-        let share = at.since(begin).as_secs_f64() / self.span_s(sample);
+        let end = self.ends[sample];
+        let (from, to) = (begin.max(first), end.min(last));
+        let (from, to) = if from < to { (from, to) } else { (begin, end) };
+        let share = at.clamp(from, to).since(from).as_secs_f64() / to.since(from).as_secs_f64();
         before as f64 + share * self.change(column, sample) as f64
     }
 
