@@ -3,7 +3,7 @@
 use fairwave_schemes::global::{Limit, MaxMinError, Paths, Problem, max_min, proportional};
 use fairwave_units::{Rate, Time};
 
-use crate::{Scenario, ScenarioError, SessionSpec};
+use crate::{MeanWindow, Scenario, ScenarioError, SessionSpec};
 
 /// What an allocation maximises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,8 @@ impl Allocation {
 /// and guaranteed rates are ignored: the result is the plain max-min optimum that runs are compared with.
 ///
 /// A node's direction counts with `gtp_share` of its capacity if all the sessions that count run a rule that takes a
-/// share, as GTP does, since it allocates no more; otherwise with all of it.
+/// share, as GTP does, since it allocates no more; otherwise with all of it. A link counts with its mean capacity in the
+/// default window of means ([`MeanWindow`]), and with at most the rate of its policer.
 ///
 /// # Errors
 /// If a session has no limit: the first one, by name.
@@ -159,7 +160,9 @@ impl Resources {
         let sides = sides.chain(scenario.nodes.iter().map(|node| (node.receive, node.gtp_share)));
         let sides = sides.zip(&all_take_share);
         let sides = sides.map(|((capacity, share), takes)| if *takes { bps(capacity) * share } else { bps(capacity) });
-        sides.chain(scenario.links.iter().map(|link| bps(link.steady_capacity()))).collect()
+        let window = MeanWindow::of(scenario, None);
+        let span = (window.from, window.to);
+        sides.chain(scenario.links.iter().map(|link| bps(link.mean_capacity(span)))).collect()
     }
 }
 
@@ -276,9 +279,13 @@ mod tests {
                 { from = 's2', to = 'd2' },
             ]";
         assert_eq!(outcome(text, None), [(300.0, "r1-r2"), (100.0, "r1-r2")]);
+        let under =
+            |conditions: &str| outcome(&text.replace("duplex", &format!("conditions = {conditions}, duplex")), None);
         // A policer bounds what the link carries.
-        let policed = text.replace("duplex", "conditions = { policer = ['40 Mb/s', '100 kB'] }, duplex");
-        assert_eq!(outcome(&policed, None), [(30.0, "r1-r2"), (10.0, "r1-r2")]);
+        assert_eq!(under("{ policer = ['40 Mb/s', '100 kB'] }"), [(30.0, "r1-r2"), (10.0, "r1-r2")]);
+        // The mean of the second half of the run: 80 = (120 + 40) / 2.
+        let steps = "{ capacity = [['0 s', '7 Mb/s'], ['500 ms', '120 Mb/s'], ['750 ms', '40 Mb/s']] }";
+        assert_eq!(under(steps), [(60.0, "r1-r2"), (20.0, "r1-r2")]);
     }
 
     #[test]

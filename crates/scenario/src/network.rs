@@ -110,13 +110,21 @@ pub struct Link {
 }
 
 impl Link {
-    /// The rate that it carries for long: its capacity, or the rate of its policer if that is smaller.
-    pub fn steady_capacity(&self) -> Option<Rate> {
-        let policed = self.conditions.as_ref().and_then(|conditions| Some(conditions.policer?.0));
-        match (self.capacity, policed) {
+    /// The rate that it carries in a span of time: its capacity, if that changes the mean, or the rate of its policer if
+    /// that is smaller.
+    pub fn mean_capacity(&self, span: (Time, Time)) -> Option<Rate> {
+        let conditions = self.conditions.as_deref();
+        let steps = conditions.and_then(|conditions| conditions.capacity.as_ref());
+        let policed = conditions.and_then(|conditions| Some(conditions.policer?.0));
+        match (steps.map(|steps| steps.mean(span)).or(self.capacity), policed) {
             (Some(capacity), Some(policed)) => Some(if policed < capacity { policed } else { capacity }),
             (capacity, policed) => capacity.or(policed),
         }
+    }
+
+    /// Whether its capacity changes over time.
+    pub fn has_changing_capacity(&self) -> bool {
+        self.conditions.as_ref().is_some_and(|conditions| conditions.capacity.is_some())
     }
 }
 

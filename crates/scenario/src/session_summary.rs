@@ -26,7 +26,7 @@ pub struct SessionSummary {
     pub final_rate_bps: f64,
     /// Payload and headers, last tenth.
     pub final_wire_rate_bps: f64,
-    /// Max-min rate at the end of the active time.
+    /// Max-min rate at the end of the active time, of the links' mean capacity in the window.
     pub max_min_bps: f64,
     /// Payload received for the first time.
     pub delivered_bytes: u64,

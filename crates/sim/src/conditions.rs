@@ -95,6 +95,11 @@ impl LinkConditions {
         self.spec.capacity.as_ref().map(|capacity| capacity.at(now))
     }
 
+    /// The mean capacity in a span of time, if it changes over time.
+    pub(crate) fn mean_capacity(&self, span: (Time, Time)) -> Option<Rate> {
+        self.spec.capacity.as_ref().map(|capacity| capacity.mean(span))
+    }
+
     /// When a packet has left that would end at `leaves`, if the capacity changes on the way.
     pub(crate) fn end_of(&self, now: Time, leaves: Time, bytes: u32) -> Option<Time> {
         let capacity = self.spec.capacity.as_ref()?;

@@ -263,6 +263,11 @@ impl SimLink {
         self.queued.as_mut()?.conditions.as_mut()
     }
 
+    /// The mean capacity in a span of time, if it changes over time.
+    pub(crate) fn mean_capacity(&self, span: (Time, Time)) -> Option<Rate> {
+        self.queued.as_ref()?.conditions.as_ref()?.mean_capacity(span)
+    }
+
     /// Sets the capacity of this instant. During an outage it returns the time of the next change.
     pub(crate) fn follow_capacity(&mut self, now: Time) -> Option<Time> {
         let (rate, next) = self.conditions()?.capacity(now)?;

@@ -88,9 +88,16 @@ fn links(scenario: &Scenario, transit: &Transit<'_>, log: &Log, (from, to): (Tim
     let mut peak = 0.0_f64;
     let mut summaries = Vec::with_capacity(network.links.len());
     for (at, link) in network.links.iter().enumerate() {
-        let capacity_bps = network.rates[at].as_bps();
-        for sample in 0..log.ends.len() {
-            peak = peak.max(offered.change(at, sample) as f64 * 8.0 / offered.span_s(sample) / capacity_bps);
+        let capacity_in = |span| link.mean_capacity(span).unwrap_or(network.rates[at]).as_bps();
+        let capacity_bps = capacity_in((from, to));
+        let mut begin = Time::ZERO;
+        for (sample, &end) in log.ends.iter().enumerate() {
+            let capacity_bps = capacity_in((begin, end));
+            begin = end;
+            // An outage is a matter of the queue; no load fits it.
+            if capacity_bps > 0.0 {
+                peak = peak.max(offered.change(at, sample) as f64 * 8.0 / offered.span_s(sample) / capacity_bps);
+            }
         }
         summaries.push(LinkSummary {
             name: network.names[at].as_str().into(),

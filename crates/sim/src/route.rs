@@ -344,12 +344,12 @@ impl Builder<'_> {
         Some((name, capacity, link))
     }
 
-    /// A link whose queue decides when packets leave, with the conditions of its scenario, and its mean capacity.
+    /// A link whose queue decides when packets leave, with the conditions of its scenario.
     fn with_conditions(
         &self,
         origin: Origin,
         name: String,
-        mut capacity: Rate,
+        capacity: Rate,
         link: SimLink,
         queue: Box<dyn QueueDiscipline>,
     ) -> (String, Rate, SimLink) {
@@ -359,9 +359,6 @@ impl Builder<'_> {
         };
         let conditions = spec.and_then(|spec| {
             let conditions = spec.conditions.as_deref()?;
-            if let Some(steps) = &conditions.capacity {
-                capacity = steps.mean(self.window);
-            }
             let stream = random::stream(self.scenario.seed, &format!("conditions {name}"));
             Some(LinkConditions::new(conditions.clone(), spec.delay, stream))
         });

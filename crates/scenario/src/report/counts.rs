@@ -99,7 +99,7 @@ pub fn run_of(
     let windows = counts.windows.take().filter(|_| asked.record.windows);
     let window = (asked.window.0, counts.closed.as_ref().map_or(asked.window.1, |closed| closed.at));
     let counted = Counted { scenario, counts: &counts };
-    let optimum = optimum(scenario, |at| counted.active_end(at), on_step)?;
+    let optimum = optimum(scenario, window, |at| counted.active_end(at), on_step)?;
     let best = |before| in_force(&optimum, before);
     let sessions = (0..scenario.sessions.len()).map(|at| counted.session(at, window, best)).collect();
     let (mut course, distances) = counted.course(best);

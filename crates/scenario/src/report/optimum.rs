@@ -5,15 +5,20 @@ use fairwave_units::Time;
 use crate::{Demand, MaxMinStep, Scenario, ScenarioError, allocate};
 
 /// The max-min vector from each instant on at which sessions start, end or change their demand, given the end of each
-/// session's active time. `on_step` is called between steps that may take long.
+/// session's active time. Links count with their mean capacity in the window. `on_step` is called between steps that may take long.
 pub(super) fn optimum(
     scenario: &Scenario,
+    window: (Time, Time),
     active_end: impl Fn(usize) -> Time,
     on_step: &mut dyn FnMut(Time),
 ) -> Result<Vec<MaxMinStep>, ScenarioError> {
     let mut known = scenario.clone();
     for (at, session) in known.sessions.iter_mut().enumerate() {
         session.stop = Some(active_end(at));
+    }
+    for link in &mut known.links {
+        link.capacity = link.mean_capacity(window);
+        link.conditions = None;
     }
     let mut changes = vec![Time::ZERO];
     for session in &known.sessions {

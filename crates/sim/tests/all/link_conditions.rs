@@ -55,6 +55,9 @@ fn capacity__changes_and_outages_are_used_in_full() {
     assert!((mean / (170e6 / 20.0) - 1.0).abs() < 0.01, "{mean}");
     let link = run.summary.links.iter().find(|link| &*link.name == "r1-r2").unwrap();
     assert!((0.99..1.01).contains(&link.utilisation), "{link:?}");
+    // Of the window's 10 s, three seconds at 20 Mb/s and three at 5; a second at 5 has the largest load, 30.
+    assert_eq!((link.capacity_bps, one(&run).max_min_bps), (7.5e6, 7.5e6));
+    assert!((5.8..6.1).contains(&run.summary.metrics.peak_overload), "{:?}", run.summary.metrics);
 }
 
 #[test]

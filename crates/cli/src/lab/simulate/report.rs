@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fairwave_catalogue::picture::FEW_SESSIONS;
-use fairwave_scenario::{Run, Scenario};
+use fairwave_scenario::{Link, Run, Scenario};
 
 use super::tables;
 use crate::common::quantity::rate;
@@ -27,13 +27,14 @@ pub(super) fn heading(scenario: &Scenario) -> String {
 /// The report of one run.
 pub(crate) fn full(scenario: &Scenario, run: &Run) -> String {
     let mut text = heading(scenario);
-    let _ = writeln!(text, "{}\n{}\n", what_ran(scenario, run), paint(DIM, &window(run)));
-    text += &tables::sessions(run);
+    let is_changing = scenario.links.iter().any(Link::has_changing_capacity);
+    let _ = writeln!(text, "{}\n{}\n", what_ran(scenario, run), paint(DIM, &window(run, is_changing)));
+    text += &tables::sessions(run, is_changing);
     text += &tables::deliveries(run);
     text += &tables::completions(run);
     text += &tables::links(run);
     text.push('\n');
-    text += &measures(run);
+    text += &measures(run, is_changing);
     let plot = if run.summary.sessions.len() <= FEW_SESSIONS { rates(scenario, run) } else { distance(scenario, run) };
     if !plot.is_empty() {
         let _ = write!(text, "\n{plot}");
@@ -61,10 +62,12 @@ fn what_ran(scenario: &Scenario, run: &Run) -> String {
 }
 
 /// The window of the means.
-fn window(run: &Run) -> String {
+fn window(run: &Run, is_changing: bool) -> String {
     let window = &run.summary.window;
+    let max_min =
+        if is_changing { "\ncapacity changes over time: max-min rates are of its mean over these seconds" } else { "" };
     format!(
-        "means over {} s to {} s; final: the last tenth of a session's lifetime",
+        "means over {} s to {} s; final: the last tenth of a session's lifetime{max_min}",
         short(window.from_s),
         short(window.to_s)
     )
@@ -76,7 +79,7 @@ fn short(seconds: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn measures(run: &Run) -> String {
+fn measures(run: &Run, is_changing: bool) -> String {
     let metrics = &run.summary.metrics;
     let mut text = String::new();
     let mut line = |what: &str, value: String| {
@@ -88,6 +91,7 @@ fn measures(run: &Run) -> String {
     line("distance", format!("{} at the start, {} at the end (2-norm)", rate(start), rate(end)));
     let converged = match metrics.converged_s {
         Some(at_s) => paint(GOOD, &format!("at {at_s:.2} s: every session stays within 5 % of max-min")),
+        None if is_changing => "not defined if capacity changes over time".to_owned(),
         None => paint(BAD, &format!("not reached: largest gap to max-min {:.1} %", metrics.gap_to_max_min * 100.0)),
     };
     line("converged", converged);

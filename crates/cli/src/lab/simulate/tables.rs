@@ -26,21 +26,27 @@ fn shown(run: &Run) -> Vec<&SessionSummary> {
     shown
 }
 
-/// Rates of the sessions; where they run several schemes, also which one each runs, and the sums by scheme.
-pub(super) fn sessions(run: &Run) -> String {
+/// Rates of the sessions; where they run several schemes, also which one each runs, and the sums by scheme. Final rates
+/// are compared with max-min, or, if capacity changes over time, those of the same seconds.
+pub(super) fn sessions(run: &Run, is_changing: bool) -> String {
     let is_mixed = run.summary.schemes.len() > 1;
     let shown = shown(run);
     let which = if is_mixed { "scheme" } else { ">RTT" };
-    let share = if is_mixed { ">of max-min" } else { ">final/max-min" };
+    let share = match (is_mixed, is_changing) {
+        (true, _) => ">of max-min",
+        (false, true) => ">mean/max-min",
+        (false, false) => ">final/max-min",
+    };
     let mut table = TextTable::new(&["session", which, ">mean rate", ">final rate", ">max-min rate", share]);
     for session in &shown {
+        let compared_bps = if is_changing { session.wire_rate_bps } else { session.final_wire_rate_bps };
         table.row([
             shortened(&session.name, if is_mixed { 12 } else { 18 }),
             if is_mixed { session.scheme.to_owned() } else { rtt(session) },
             rate(session.wire_rate_bps),
             rate(session.final_wire_rate_bps),
             rate(session.max_min_bps),
-            percent_of(session.final_wire_rate_bps, session.max_min_bps),
+            percent_of(compared_bps, session.max_min_bps),
         ]);
     }
     let mut text = table.render(2);
@@ -50,23 +56,24 @@ pub(super) fn sessions(run: &Run) -> String {
         let _ = writeln!(text, "  {}", paint(DIM, &rest));
     }
     if is_mixed {
-        text = text + "\n" + &schemes(run);
+        text = text + "\n" + &schemes(run, is_changing);
     }
     text
 }
 
 /// The sums of the sessions of each scheme.
-fn schemes(run: &Run) -> String {
+fn schemes(run: &Run, is_changing: bool) -> String {
     let heads = ["scheme", ">sessions", ">mean rate", ">final rate", ">max-min rate", ">of max-min"];
     let mut table = TextTable::new(&heads);
     for sums in &run.summary.schemes {
+        let compared_bps = if is_changing { sums.wire_rate_bps } else { sums.final_wire_rate_bps };
         table.row([
             shortened(&named(sums), 16),
             sums.sessions.to_string(),
             rate(sums.wire_rate_bps),
             rate(sums.final_wire_rate_bps),
             rate(sums.max_min_bps),
-            percent_of(sums.final_wire_rate_bps, sums.max_min_bps),
+            percent_of(compared_bps, sums.max_min_bps),
         ]);
     }
     table.render(2)

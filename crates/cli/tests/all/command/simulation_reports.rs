@@ -121,6 +121,18 @@ fn report__has_the_schemes_their_sums_the_links_and_what_was_completed() {
 }
 
 #[test]
+fn report__compares_with_the_mean_of_a_changing_capacity() {
+    let text = run(&["simulate", "lte", "--variant", "drop-tail", "--duration", "4 s"]);
+    let text = text.good();
+    // The mean of the steps from 2 s to 4 s.
+    let words = ["\ncapacity changes over time: max-min", "  mean/max-min", "  27.98 Mb/s", "not defined if capacity"];
+    for words in words {
+        assert!(text.contains(words), "{words:?} is missing in\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
 fn set__that_overrides_a_key_of_the_variant_is_said() {
     let args = ["simulate", "-", "--model", "fluid", "--json", "--set", "options.alpha=0.15"];
     let done = feed(&args, &format!("{PAIR}{FOUR}"));
