@@ -39,7 +39,7 @@
 //! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is
 //! a [`Transfer`] then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the encoding of
 //! a tree, and the layout of its bytes. The folders, each on those before it: `format` (the encodings), `transfer` (a
-//! running transfer, over all its sessions), `delta` (only the changed parts of a file), `give` and `take` (the two ends), and the share, which has both.
+//! running transfer, over all its sessions), `delta` (only the changed parts of a file), `sftp` (files of an SFTP server), `give` and `take` (the two ends), and the share, which has both.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
@@ -56,6 +56,7 @@ mod listed;
 mod loopback;
 mod once;
 mod open_rates;
+mod sftp;
 mod share;
 mod take;
 mod transfer;
@@ -71,6 +72,9 @@ pub use format::packed::{Compress, CompressLevel, UnknownCompress};
 pub use format::results::FileAction;
 pub use give::put::{PutOptions, put, put_renewed};
 pub use listed::{ListFailure, ListFilter, ListedEntry, ListedKind, list, list_path};
+pub use sftp::client::Sftp;
+pub use sftp::connection::{SftpConnect, SftpServer};
+pub use sftp::tree::SftpTree;
 pub use share::Share;
 pub use take::disk::durable::{Durable, UnknownDurable};
 pub use take::get::{GetOptions, get, get_renewed};

@@ -16,10 +16,11 @@ use crate::filter::selection::NameSelection;
 use crate::format::greeting::{Greeting, Look};
 use crate::give::giving_end::GivingEnd;
 use crate::give::list_options::ListOptions;
-use crate::give::roots::Roots;
+use crate::give::roots::{GivenPaths, Roots};
 use crate::give::share_name::share_name;
 use crate::give::supply::Readers;
 use crate::open_rates::OpenRates;
+use crate::sftp::tree::SftpTree;
 use crate::take::get::Intake;
 use crate::take::share_options::ShareOptions;
 use crate::transfer::error::ShareError;
@@ -34,11 +35,16 @@ const MAX_OVER_BYTES: usize = 32 << 20;
 /// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
 const MAX_OF_TICKET: usize = 256;
 
+/// Threads that read from an SFTP server: with 4 MiB each, requests are in flight while others are hashed.
+const SFTP_READERS: usize = 4;
+
 /// Files that a server offers to the holders of its tickets.
 ///
 /// Each visitor gets the files that exist when it connects: the paths are listed again for each.
 pub struct Share {
     paths: Vec<PathBuf>,
+    /// The paths of an SFTP server, in place of those of this machine.
+    far: Option<Arc<SftpTree>>,
     options: ShareOptions,
     name: [u8; 16],
     readers: Arc<Readers>,
@@ -72,7 +78,17 @@ impl Share {
         let readers = Readers::start().map_err(ShareError::Thread)?;
         let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
         let (claims, opens) = (TicketUses::default(), Lock::default());
-        Ok(Self { paths, options, name, readers, intake, visits, claims, opens, next })
+        Ok(Self { paths, far: None, options, name, readers, intake, visits, claims, opens, next })
+    }
+
+    /// Offers files of an SFTP server, which the taker knows again by `place`.
+    pub fn of_sftp(tree: SftpTree, place: PathBuf, options: ShareOptions) -> Result<Self, ShareError> {
+        let paths = vec![place];
+        let (name, far) = (share_name(&paths), Some(Arc::new(tree)));
+        let readers = Readers::start_at_least(SFTP_READERS).map_err(ShareError::Thread)?;
+        let (intake, visits, next) = (None, Lock::default(), AtomicU64::new(0));
+        let (claims, opens) = (TicketUses::default(), Lock::default());
+        Ok(Self { paths, far, options, name, readers, intake, visits, claims, opens, next })
     }
 
     /// Whether a visitor is allowed its request, without disk access: an answer for
@@ -113,7 +129,8 @@ impl Share {
                 let ledger = Ledger::default();
                 ledger.tally().let_choose();
                 // Its own thread resolves them: earlier paths may be gone.
-                let source = GivingEnd::new(self.paths.clone(), self.name, Arc::clone(&self.readers), ledger.clone());
+                let given = self.far.clone().map_or_else(|| self.paths.clone().into(), GivenPaths::Far);
+                let source = GivingEnd::new(given, self.name, Arc::clone(&self.readers), ledger.clone());
                 let holder = Holder::Visitor(visitor.ticket, Prefix::of(visitor.from.ip()));
                 let listing = ListOptions {
                     changed_until_unix_s: visitor.goes_on_since_unix_s,

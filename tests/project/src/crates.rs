@@ -42,7 +42,8 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("delta", &[]),
     ("filter", &["format"]),
     ("transfer", &["format"]),
-    ("give", &["format", "delta", "filter", "transfer"]),
+    ("sftp", &["format", "filter", "transfer"]),
+    ("give", &["format", "delta", "filter", "transfer", "sftp"]),
     ("take", &["format", "delta", "filter", "transfer"]),
 ];
 

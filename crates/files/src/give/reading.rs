@@ -18,6 +18,7 @@ use super::scan::{ChangeTime, changed_at, identity, identity_before};
 use crate::delta::chunks::ChunkSizes;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::format::reason::reason;
+use crate::sftp::tree::{FarPart, NotRead, SftpTree};
 use crate::transfer::zeros::wait_for_zeros;
 
 /// Max files that stay open because more of them will be read.
@@ -36,6 +37,8 @@ thread_local! {
 pub(crate) struct Disk {
     /// Found before anything is listed.
     roots: OnceLock<Roots>,
+    /// The files of an SFTP server, in place of this machine's.
+    far: Option<Arc<SftpTree>>,
     /// Files of several blocks, the last used last.
     open: Lock<Vec<(usize, Arc<OwnedFd>)>>,
     /// Files of several blocks of which some have been read.
@@ -149,7 +152,18 @@ impl From<io::Error> for Gone {
 impl Disk {
     /// Reads below these roots, or those that are found later.
     pub(crate) fn new(roots: Option<Roots>) -> Self {
-        Self { roots: roots.map(OnceLock::from).unwrap_or_default(), open: Lock::default(), begun: Lock::default() }
+        let roots = roots.map(OnceLock::from).unwrap_or_default();
+        Self { roots, far: None, open: Lock::default(), begun: Lock::default() }
+    }
+
+    /// Reads files of an SFTP server.
+    pub(crate) fn far(far: Arc<SftpTree>) -> Self {
+        Self { far: Some(far), ..Self::new(None) }
+    }
+
+    /// The files of an SFTP server, if it reads those.
+    pub(crate) fn far_tree(&self) -> Option<&Arc<SftpTree>> {
+        self.far.as_ref()
     }
 
     /// The roots of the files, if known.
@@ -190,6 +204,7 @@ impl Disk {
         let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));
         let (mut voids, mut files_ended, mut hole_bytes) = (Vec::new(), 0, 0);
         let (mut lists, mut gaps) = (is_cut.then(Vec::new), Vec::new());
+        let mut fetched = self.far.as_ref().map(|far| far.read(far_parts(batch)));
         let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
         for (file, listed) in batch.files.clone().zip(batch.listed()) {
             let part = (listed.bytes - offset).min(BLOCK_BYTES);
@@ -199,17 +214,26 @@ impl Disk {
                 let (here, behind) = (at..at + part, at + part..at + listed.bytes - offset);
                 let is_end = behind.is_empty() || batch.holes.cover(&behind);
                 files_ended += usize::from(is_end && !batch.holes.cover(&here));
+                let far = fetched.as_mut().map(|fetched| take_far(fetched.next(), content));
                 let outcome = match key {
+                    None if far.is_some() => far.unwrap_or(Ok(())),
                     None => self.read_part(file, &listed, offset, content),
                     Some(key) => {
-                        let value = self.read_block(file, &listed, offset, content);
+                        let value = match far {
+                            Some(read) => read.map(|()| block_value(listed.bytes, offset, content)),
+                            None => self.read_block(file, &listed, offset, content),
+                        };
                         // The record of what is void is not sent.
                         records.extend_from_slice(&key.record(block, value.as_ref().unwrap_or(&[0; 32])));
                         value.map(|_| ())
                     }
                 };
                 if let Some(lists) = &mut lists {
-                    lists.push(if outcome.is_ok() { self.list(file, &listed, offset, content) } else { Vec::new() });
+                    lists.push(if outcome.is_ok() && self.far.is_none() {
+                        self.list(file, &listed, offset, content)
+                    } else {
+                        Vec::new()
+                    });
                 }
                 if outcome.is_ok() {
                     hole_bytes += batch.holes.within(&here).map(|hole| hole.end - hole.start).sum::<u64>();
@@ -389,6 +413,30 @@ impl Disk {
         }
         open.push((file, fd.clone()));
         Ok(fd)
+    }
+}
+
+/// The parts of a batch's files that are not empty.
+fn far_parts(batch: &BatchPlan) -> impl Iterator<Item = FarPart<'_>> {
+    let mut offset = batch.offset;
+    batch.listed().filter_map(move |Listed { path, bytes, identity }| {
+        let from = std::mem::take(&mut offset);
+        let range = from..from + (bytes - from).min(BLOCK_BYTES);
+        (!range.is_empty()).then_some(FarPart { path, file_bytes: bytes, identity, range })
+    })
+}
+
+/// The bytes of a part that an SFTP server sent.
+fn take_far(read: Option<Result<Vec<u8>, NotRead>>, into: &mut [u8]) -> Result<(), Gone> {
+    match read {
+        Some(Ok(bytes)) if bytes.len() == into.len() => {
+            into.copy_from_slice(&bytes);
+            Ok(())
+        }
+        Some(Ok(_) | Err(NotRead::Changed)) | None => Err(Gone::Changed),
+        Some(Err(NotRead::Shrank)) => Err(Gone::Shrank),
+        Some(Err(NotRead::Failed(error))) if error.kind() == io::ErrorKind::NotFound => Err(Gone::Vanished),
+        Some(Err(NotRead::Failed(error))) => Err(Gone::Failed(error)),
     }
 }
 

@@ -12,6 +12,7 @@ use fairwave_host::{Lock, OwnPlaces, assert_may_wait};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+use crate::sftp::tree::SftpTree;
 use crate::transfer::error::ShareError;
 
 /// The roots that are given: each path by the last of its names.
@@ -51,6 +52,8 @@ struct Root {
 pub(crate) enum GivenPaths {
     Found(Roots),
     Named(Vec<PathBuf>),
+    /// Of an SFTP server.
+    Far(Arc<SftpTree>),
 }
 
 impl From<Roots> for GivenPaths {

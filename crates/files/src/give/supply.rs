@@ -28,6 +28,7 @@ use crate::format::blocks::HashKey;
 use crate::format::manifest::TreeEntry;
 use crate::format::packed::Compress;
 use crate::format::streams::{TREE, is_packed, level_of};
+use crate::sftp::walk::Broken;
 use crate::transfer::error::ShareError;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::memory::Holder;
@@ -108,7 +109,12 @@ pub(crate) enum SupplyNews {
 impl Readers {
     /// Starts one reader thread per processor, at least two and at most eight.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
-        let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
+        Self::start_at_least(2)
+    }
+
+    /// The same, with more threads where they wait for a distant server and not for a processor.
+    pub(crate) fn start_at_least(least: usize) -> io::Result<Arc<Self>> {
+        let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8)).max(least);
         let jobs = Arc::new(ReadTurns::new(count));
         let (spare, looks, lists) = (Lock::default(), Lock::default(), Arc::default());
         let readers = Arc::new(Self { jobs: Arc::clone(&jobs), spare, looks, lists });
@@ -153,13 +159,14 @@ impl Supply {
         compress: Compress,
     ) -> (Arc<Self>, Receiver<SupplyNews>) {
         let (sender, news) = unbounded();
-        let (roots, paths) = match given {
-            GivenPaths::Found(roots) => (Some(roots), Vec::new()),
-            GivenPaths::Named(paths) => (None, paths),
+        let (disk, paths) = match given {
+            GivenPaths::Found(roots) => (Disk::new(Some(roots)), Vec::new()),
+            GivenPaths::Named(paths) => (Disk::new(None), paths),
+            GivenPaths::Far(tree) => (Disk::far(tree), Vec::new()),
         };
         let supply = Arc::new(Self {
             session: session.clone(),
-            disk: Disk::new(roots),
+            disk,
             hash_key: HashKey::new(session.secret("hashes")),
             readers,
             ledger,
@@ -329,6 +336,10 @@ impl Supply {
         let pack = pack.as_ref().map(|pack| pack as &PackBlock<'_>);
         let mut fail = |file, path: &[u8], gone: &Gone| self.fail(file, path, gone);
         let read = self.disk.read(batch, key, mode.is_cut, pack, room, &mut fail);
+        if self.disk.far_tree().is_some_and(|far| far.is_lost()) {
+            // The next session reaches the server again; what was read is not known to be good.
+            return self.session.close(CloseReason::Leaving);
+        }
         self.step(|schedule, steps| {
             let is_awaited = schedule.on_read(&read, steps);
             self.tell(SupplyNews::Read(read, is_awaited));
@@ -343,8 +354,11 @@ impl Supply {
             let is_left = self.is_closed.load(Ordering::SeqCst);
             if is_left { Err(ShareError::Nothing) } else { Ok(self.disk.found(Roots::find(paths)?)) }
         };
-        let found = self.disk.roots().map_or_else(look, Ok);
-        let roots = match found {
+        let found = match self.disk.far_tree() {
+            Some(_) => None,
+            None => Some(self.disk.roots().map_or_else(look, Ok)),
+        };
+        let roots = match found.transpose() {
             Ok(roots) => roots,
             Err::<_, ShareError>(error) => {
                 self.ledger.end(Outcome::empty(Ended::Failed(error.to_string())));
@@ -384,7 +398,15 @@ impl Supply {
             }
             ControlFlow::Continue(())
         };
-        let outcome = scan(roots, listing, &mut found);
+        let outcome = match (roots, self.disk.far_tree()) {
+            (Some(roots), _) => scan(roots, listing, &mut found),
+            (None, far) => match far.map_or(Ok(()), |far| far.walk(&mut found)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(Broken::Left) => ControlFlow::Break(()),
+                // The next session reaches the server again.
+                Err(Broken::Lost) => return self.session.close(CloseReason::Leaving),
+            },
+        };
         if self.is_closed.load(Ordering::Relaxed) {
             return;
         }
