@@ -71,6 +71,8 @@ pub use format::names::escaped;
 pub use format::packed::{Compress, CompressLevel, UnknownCompress};
 pub use format::results::FileAction;
 pub use give::put::{PutOptions, put, put_renewed};
+pub use give::put_sftp::put_sftp;
+pub use give::put_sftp::request::SftpDestination;
 pub use listed::{ListFailure, ListFilter, ListedEntry, ListedKind, list, list_path};
 pub use sftp::client::Sftp;
 pub use sftp::connection::{SftpConnect, SftpServer};

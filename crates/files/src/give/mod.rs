@@ -8,6 +8,7 @@ pub(crate) mod list_options;
 pub(crate) mod listing;
 mod packer;
 pub(crate) mod put;
+pub(crate) mod put_sftp;
 pub(crate) mod read_turns;
 pub(crate) mod reading;
 pub(crate) mod roots;

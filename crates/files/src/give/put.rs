@@ -176,18 +176,23 @@ pub(crate) fn look(options: &PutOptions) -> Look {
     }
 }
 
-/// The handler of a put, and its transfer.
-pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+/// The roots of a put, and the options of their listing.
+pub(super) fn chosen(paths: &[PathBuf], options: &PutOptions) -> Result<(Roots, ListOptions), ShareError> {
     let roots = match (&options.names, paths) {
         (None, paths) => Roots::find(paths)?,
         (Some(_), [path]) => Roots::find_inside(path)?,
-        (Some(_), _) => return Err(ShareError::Inside.into()),
+        (Some(_), _) => return Err(ShareError::Inside),
     };
     let names = options.names.iter().flatten().map(|name| name.as_bytes());
     let (filter, names) = (options.filter.clone(), NameSelection::new(names));
     let lists_left_out = options.deletes.is_some();
     let lists_attributes = options.archive.is_some();
-    let listing = ListOptions { filter, names, lists_left_out, lists_attributes, ..ListOptions::default() };
+    Ok((roots, ListOptions { filter, names, lists_left_out, lists_attributes, ..ListOptions::default() }))
+}
+
+/// The handler of a put, and its transfer.
+pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+    let (roots, listing) = chosen(paths, options)?;
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source = GivingEnd::new(roots, share_name(paths), readers, ledger.clone())

@@ -20,11 +20,11 @@ pub struct Pause {
 /// A pause with its times as times of day.
 #[derive(Clone, Debug)]
 pub(crate) struct Break {
-    pub(super) reconnects: u64,
-    pub(super) reason: String,
-    pub(super) attempt: u32,
-    pub(super) next: Option<Instant>,
-    pub(super) gives_up: Instant,
+    pub(crate) reconnects: u64,
+    pub(crate) reason: String,
+    pub(crate) attempt: u32,
+    pub(crate) next: Option<Instant>,
+    pub(crate) gives_up: Instant,
 }
 
 impl Break {
