@@ -43,6 +43,7 @@ BLOCK = re.compile(rf"(?:{MARK})?(?P<fence>```(?P<language>\w*)\n(?P<text>.*?)^`
 # Stands in for ssh: the far host is a second home on this machine.
 SSH = """#!/bin/sh
 case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac
+case " $* " in *" -s "*) mkdir -p "$FAR_HOME" && cd "$FAR_HOME" && exec /usr/lib/openssh/sftp-server ;; esac
 while case "$1" in -[Jp]) shift ;; -*) ;; *) false ;; esac; do shift; done
 mkdir -p "$FAR_HOME" && cd "$FAR_HOME" && export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' && shift && exec sh -c "$*"
 """

@@ -16,6 +16,8 @@ pub enum Carrier {
     Tcp,
     /// A stream, as over TCP, through the standard input and output of a process at the other end, as ssh starts it.
     Ssh,
+    /// None: files go through an SFTP server that ssh reaches, without a session there.
+    Sftp,
 }
 
 /// Which carriers may be used.
@@ -44,6 +46,7 @@ impl fmt::Display for Carrier {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Ssh => "ssh",
+            Self::Sftp => "sftp",
         })
     }
 }
@@ -61,10 +64,10 @@ impl FromStr for Carriers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Carrier::Udp, Carrier::Tcp, Carrier::Ssh].map(Self::Only);
+        let all = [Carrier::Udp, Carrier::Tcp, Carrier::Ssh, Carrier::Sftp].map(Self::Only);
         let mut all = all.into_iter().chain([Self::Any]);
         all.find(|one| one.to_string() == text)
-            .ok_or_else(|| "not a carrier: expected auto, udp, tcp or ssh".to_owned())
+            .ok_or_else(|| "not a carrier: expected auto, udp, tcp, ssh or sftp".to_owned())
     }
 }
 
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn carriers__are_the_same_in_words_and_in_json() {
-        for text in ["auto", "udp", "tcp", "ssh"] {
+        for text in ["auto", "udp", "tcp", "ssh", "sftp"] {
             assert_eq!(text.parse::<Carriers>().unwrap().to_string(), text);
         }
         assert!("quic".parse::<Carriers>().is_err());

@@ -207,7 +207,7 @@ pub(crate) fn price(places: &str, carrier: Carrier, detour: Option<&str>) -> Opt
     let over = match carrier {
         Carrier::Udp => return None,
         Carrier::Tcp => "over TCP",
-        Carrier::Ssh => detour.unwrap_or("through the ssh connection"),
+        Carrier::Ssh | Carrier::Sftp => detour.unwrap_or("through the ssh connection"),
     };
     Some(format!("no answer over UDP from {places}: continuing {over}, which is slower on long or lossy paths"))
 }
@@ -355,11 +355,11 @@ fn tell_end(
     outcome: &Outcome,
     moment: &Moment,
     transfer: &Transfer,
-    KnownBefore { dry, strict, .. }: &KnownBefore,
+    KnownBefore { carriers, dry, strict, .. }: &KnownBefore,
 ) -> Done {
     print_planned(screen, outcome)?;
     if screen.output.json {
-        print_end(outcome, moment, transfer, dry.is_some())?;
+        print_end(outcome, moment, transfer, *carriers, dry.is_some())?;
     } else {
         say_entries(screen, outcome);
     }
@@ -442,7 +442,13 @@ fn all_well(outcome: &Outcome, strict: bool) -> Done {
 }
 
 /// The end of a transfer, and what became of its entries, for programs.
-pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer, is_dry: bool) -> Done {
+pub(crate) fn print_end(
+    outcome: &Outcome,
+    moment: &Moment,
+    transfer: &Transfer,
+    carriers: Carriers,
+    is_dry: bool,
+) -> Done {
     let entry = |event, failure: &fairwave_files::Failure| {
         print_json(&EntryEvent { event, name: Name::of(&failure.path), reason: &failure.reason })
     };
@@ -460,7 +466,10 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         event,
         dry_run: is_dry,
         session: transfer.session().map(|session| format!("{:016x}", session.id().0)),
-        carrier: transfer.session().map(|session| session.facts().carrier),
+        carrier: match carriers {
+            Carriers::Only(Carrier::Sftp) => Some(Carrier::Sftp),
+            _ => transfer.session().map(|session| session.facts().carrier),
+        },
         files: outcome.files,
         files_failed: outcome.files_failed,
         files_skipped: outcome.files_skipped,

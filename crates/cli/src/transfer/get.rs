@@ -116,7 +116,7 @@ pub(crate) struct LookArgs {
     #[arg(long, short, hide = true)]
     recursive: bool,
     #[arg(short = 'z', hide = true)]
-    compresses: bool,
+    pub(crate) compresses: bool,
     #[arg(long, short, hide = true)]
     times: bool,
     #[arg(long, short = 'P', alias = "progress", hide = true)]

@@ -30,10 +30,10 @@ pub(crate) struct LinkArgs {
     /// Whether other traffic uses the path
     #[arg(long, value_enum, value_name = "KIND", default_value = "shared", hide_short_help = true)]
     pub(crate) path: PathUse,
-    /// Carrier of the data: udp, tcp, ssh (cp only), or auto
+    /// Data carrier: udp, tcp, ssh or sftp (cp only), or auto
     ///
-    /// TCP and ssh are slower on long or lossy paths. `auto` uses UDP, and if the peer does not answer over UDP, ssh
-    /// for cp and TCP for the other commands.
+    /// TCP and ssh are slower on long or lossy paths; sftp needs no fairwave there. `auto` uses UDP, and if the peer does
+    /// not answer over UDP, ssh for cp and TCP for the other commands.
     #[arg(long, value_name = "CARRIER", default_value = "auto")]
     pub(crate) carrier: Carriers,
     /// Congestion control on a shared path
@@ -213,7 +213,11 @@ impl LinkArgs {
                 PathControlName::Cubic => PathControl::Cubic,
             },
             is_plain: self.plain,
-            carriers: self.carrier,
+            carriers: match self.carrier {
+                // The session is within this process.
+                Carriers::Only(Carrier::Sftp) => Carriers::Any,
+                carriers => carriers,
+            },
             ..EndpointConfig::default()
         };
         if let Some(rule) = &self.rule {
@@ -275,7 +279,7 @@ impl std::str::FromStr for Ports {
 
 /// Carriers without ssh.
 pub(crate) const OF_TICKETS: [Carrier; 2] = [Carrier::Udp, Carrier::Tcp];
-pub(crate) const NO_SSH: &str = "only `fairwave cp` supports ssh";
+pub(crate) const NO_SSH: &str = "only `fairwave cp` supports ssh and sftp";
 
 /// The name of a rule that hosts run.
 pub(crate) fn rule(text: &str) -> Result<String, String> {

@@ -1,6 +1,6 @@
 //! Putting files on an SFTP server.
 //!
-//! The walk, the filters and the progress are those of every giver. No program of ours is at the other end, so this end
+//! The walk, the filters and the progress are those of every giver. No Fairwave runs at the other end, so this end
 //! does there what a taker does: it looks at what exists, writes under a temporary name, and renames.
 
 mod attempt;

@@ -419,7 +419,7 @@ impl Disk {
 /// The parts of a batch's files that are not empty.
 fn far_parts(batch: &BatchPlan) -> impl Iterator<Item = FarPart<'_>> {
     let mut offset = batch.offset;
-    batch.listed().filter_map(move |Listed { path, bytes, identity }| {
+    batch.listed().filter_map(move |Listed { path, bytes, identity, .. }| {
         let from = std::mem::take(&mut offset);
         let range = from..from + (bytes - from).min(BLOCK_BYTES);
         (!range.is_empty()).then_some(FarPart { path, file_bytes: bytes, identity, range })

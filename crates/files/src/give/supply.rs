@@ -112,7 +112,7 @@ impl Readers {
         Self::start_at_least(2)
     }
 
-    /// The same, with more threads where they wait for a distant server and not for a processor.
+    /// Starts at least this many: they wait for a distant server, not for a processor.
     pub(crate) fn start_at_least(least: usize) -> io::Result<Arc<Self>> {
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8)).max(least);
         let jobs = Arc::new(ReadTurns::new(count));

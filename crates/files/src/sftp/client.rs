@@ -79,7 +79,7 @@ impl Sftp {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let (handle, (end, ended)) = (runtime.handle().clone(), oneshot::channel::<()>());
         std::thread::Builder::new().name("fairwave-sftp".to_owned()).spawn(move || {
-            // The other end is dropped, and says nothing.
+            // An error means that the sender was dropped: the end.
             let _ = runtime.block_on(ended);
         })?;
         stream.set_nonblocking(true)?;

@@ -90,7 +90,7 @@ fn first_text(rest: &[u8]) -> Vec<u8> {
     rest[4..4 + length].to_vec()
 }
 
-/// The entries that a walk of "top" finds, as text; it leaves after so many.
+/// The entries that a walk of "top" finds, as text; it leaves after `most` entries.
 fn walked(sftp: &Arc<Sftp>, most: usize) -> Vec<String> {
     let mut all = Vec::new();
     let mut found = |entry: &TreeEntry<'_>| {
@@ -144,7 +144,7 @@ fn walk__names_that_are_not_those_of_entries_are_not_followed() {
     let found = walked(&Arc::new(sftp), 100);
     assert_eq!(found.iter().filter(|entry| entry.starts_with("failed top: ")).count(), 5, "{found:#?}");
     let good: Vec<_> = found.iter().filter(|entry| !entry.starts_with("failed")).collect();
-    // Where a link may lead is the taker's decision.
+    // The taker checks the targets of links.
     assert_eq!(good, ["directory top", "file top/good", "link top/out /etc/passwd"]);
     let asked = asked.lock().unwrap();
     let places: Vec<_> = asked.iter().filter(|(kind, _)| matches!(*kind, STAT | OPENDIR | READLINK)).collect();
@@ -205,7 +205,7 @@ fn over__another_version_is_refused() {
     assert_eq!(error.to_string(), "the server speaks version 6 of SFTP, expected 3");
 }
 
-/// A server of one file; `data` makes the reply to a read of so many bytes at an offset.
+/// A server of one file; `data` makes the reply to a read, from its offset and length.
 fn one_file(bytes: u64, mut data: impl FnMut(u64, u64) -> Reply + Send + 'static) -> SftpTree {
     let stream = Mutex::new(Some(serve(move |kind, rest| match kind {
         STAT | FSTAT => (ATTRS, attrs(FILE, bytes)),

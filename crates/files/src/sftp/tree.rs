@@ -33,7 +33,7 @@ pub struct SftpTree {
 struct FarRoot {
     /// As the list has it.
     name: String,
-    /// Where it is at the server.
+    /// Its path at the server.
     place: String,
 }
 
@@ -171,7 +171,7 @@ impl SftpTree {
         }
     }
 
-    /// Where a path of the list is at the server.
+    /// The path at the server of a path of the list.
     fn place(&self, path: &[u8]) -> io::Result<String> {
         let path = std::str::from_utf8(path).map_err(|_| io::ErrorKind::NotFound)?;
         let (top, rest) = path.split_once('/').map_or((path, None), |(top, rest)| (top, Some(rest)));

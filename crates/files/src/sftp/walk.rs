@@ -66,7 +66,7 @@ pub(crate) fn join(directory: &str, name: &str) -> String {
 }
 
 impl Walk<'_> {
-    /// What lies at a place, by this name.
+    /// Lists the tree or the file at a place, under this name.
     pub(crate) fn root(&mut self, name: &str, place: &str) -> Result<(), Broken> {
         let sftp = Arc::clone(self.sftp);
         match sftp.wait(sftp.stat(place)) {

@@ -7,6 +7,7 @@ mod install;
 pub(crate) mod message;
 pub(crate) mod place;
 mod relay;
+mod sftp;
 mod ssh;
 
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use clap::FromArgMatches;
 use fairwave_files::{Compress, GetOptions, ListedEntry, Share, ShareOptions, TopNames, expand, is_glob};
-use fairwave_host::{Carrier, Keyring, Listen, ShareId, Ticket, Validity};
+use fairwave_host::{Carrier, Carriers, Keyring, Listen, ShareId, Ticket, Validity};
 use fairwave_units::Duration;
 
 use crate::common::failure::{CommandFailure, Done, plain};
@@ -38,6 +39,7 @@ use identity::identity;
 use install::Install;
 use message::{CpRequest, What};
 use place::{CpPlace, Target};
+use sftp::SftpCopy;
 use ssh::{FarEnd, SshCall};
 
 /// Copy files to, from or between machines that ssh reaches; no server is needed there.
@@ -66,6 +68,9 @@ pub(crate) struct Args {
     port: Option<Ports>,
     #[command(flatten)]
     ssh: SshArgs,
+    /// With --carrier sftp, read back each file that is sent, and compare it, before it gets its name
+    #[arg(long, hide_short_help = true)]
+    verify: bool,
     #[command(flatten)]
     choice: ChoiceArgs,
     #[command(flatten)]
@@ -114,10 +119,19 @@ enum CopyDirection {
     Between { from_host: String, from: Vec<OsString>, host: String, to: OsString },
 }
 
+/// Whether files go through an SFTP server.
+fn is_sftp(args: &Args) -> bool {
+    args.link.carrier == Carriers::Only(Carrier::Sftp)
+}
+
 pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.output);
-    let why = "cp supports udp and ssh only";
-    args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
+    let why = "cp supports udp, ssh and sftp only";
+    args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh, Carrier::Sftp], why)?;
+    if args.verify && !is_sftp(args) {
+        let message = "cp: --verify is for --carrier sftp: other carriers verify every block";
+        return Err(CommandFailure::usage(message, "omit --verify"));
+    }
     let mut way = way(&args.words)?;
     let (mut choice, lists) = match way {
         CopyDirection::Between { .. } => args.choice.read_and_keep("cp")?,
@@ -149,6 +163,7 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn copy(screen: &Screen, args: &Args, choice: Choice, lists: Vec<Vec<u8>>, way: &CopyDirection) -> Done {
     match way {
+        way if is_sftp(args) => copy_over_sftp(screen, args, choice, way),
         CopyDirection::Local { from, to } => copy_here(screen, args, choice, from, to, from.len() == 1),
         CopyDirection::Fetch { host, from, to } => {
             let far = FarEnd::start(args.ssh.call(host.clone(), ask(args, give(from))))?;
@@ -313,6 +328,32 @@ fn ask(args: &Args, what: What) -> CpRequest {
         // Without a number it is as one of before that knew of none.
         run: getrandom::u64().ok().map(|run| format!("{run:016x}")),
         ..CpRequest::of(what)
+    }
+}
+
+/// Copies through an SFTP server.
+fn copy_over_sftp(screen: &Screen, args: &Args, choice: Choice, way: &CopyDirection) -> Done {
+    let copy = SftpCopy { ssh: &args.ssh.ssh, link: &args.link, taking: &args.taking, verifies: args.verify };
+    let refused = [
+        (args.port.is_some(), "--port", "it opens no port"),
+        (args.ssh.remote_command.is_some(), "--remote-command", "it runs no command there"),
+        (args.ssh.install.is_some(), "--install", "it runs no command there"),
+    ];
+    copy.refuse(&refused, &choice, matches!(way, CopyDirection::Send { .. }))?;
+    match way {
+        CopyDirection::Local { .. } => Err(CommandFailure::usage(
+            "cp: --carrier sftp: neither side is on another machine",
+            "write HOST:PATH on one side",
+        )),
+        CopyDirection::Between { .. } => Err(CommandFailure::usage(
+            "cp: --carrier sftp: source and destination are both on other machines",
+            "copy to this machine first",
+        )),
+        CopyDirection::Fetch { host, from, to } => {
+            let is_single = from.len() == 1 && !is_glob(&from[0]);
+            copy.fetch(screen, into(args, choice, to, is_single)?, host, from)
+        }
+        CopyDirection::Send { from, host, to } => copy.send(screen, choice, from, host, to.clone()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairwave_files::{Ended, Outcome, Visit, VisitKind};
-use fairwave_host::Carrier;
+use fairwave_host::{Carrier, Carriers};
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
@@ -97,7 +97,7 @@ impl<'a> Attendance<'a> {
         let session = guest.visit.transfer.session();
         let is_dry = guest.visit.kind == VisitKind::DryPut;
         if self.screen.output.json {
-            print_end(outcome, moment, &guest.visit.transfer, is_dry)?;
+            print_end(outcome, moment, &guest.visit.transfer, Carriers::Any, is_dry)?;
             return terminal::flush();
         }
         let seconds = moment.elapsed.as_secs_f64();

@@ -30,6 +30,7 @@ mod reconnects;
 mod scheme_tables;
 mod seen;
 mod serve;
+mod sftp;
 mod simulate;
 mod simulation_reports;
 mod sparse;

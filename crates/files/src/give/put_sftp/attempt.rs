@@ -43,7 +43,7 @@ enum Entry {
     Failed { path: Vec<u8>, reason: String },
 }
 
-/// What an attempt works on.
+/// The tasks of an attempt.
 struct Attempt {
     shared: Arc<Shared>,
 }
@@ -100,7 +100,7 @@ impl Attempt {
                 }
                 Entry::Link { path, target } => _ = tasks.spawn(put_link(Arc::clone(&self.shared), path, target)),
                 Entry::Directory { path, meta } => {
-                    // What is in it waits for it.
+                    // Entries in it wait for it.
                     self.shared.directories.expect(&path);
                     tasks.spawn(put_directory(Arc::clone(&self.shared), path, meta));
                 }

@@ -13,7 +13,7 @@ use crate::give::put::PutOptions;
 use crate::sftp::client::{FarKind, Sftp};
 use crate::sftp::tree::text;
 
-/// What became of a directory.
+/// Result of making a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// It was made, and is empty.
@@ -55,7 +55,7 @@ impl Directories {
         self.all.lock().insert(path.to_vec(), Arc::default());
     }
 
-    /// What became of the directory that an entry lies in.
+    /// Result of making the directory that an entry lies in.
     pub(super) async fn parent(&self, path: &[u8]) -> Made {
         let parent = path.iter().rposition(|byte| *byte == b'/').map(|at| &path[..at]);
         // The parents of a requested name are not in the list.

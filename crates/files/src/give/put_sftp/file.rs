@@ -106,7 +106,7 @@ impl FarFile {
             && old.mtime_s.abs_diff(self.found.meta.mtime_s) <= window
     }
 
-    /// Writes all of it under a temporary name. What the server has of it from an earlier attempt stays, except the
+    /// Writes all of it under a temporary name. Parts from an earlier attempt stay at the server, except the
     /// last window: before that, every byte was acknowledged.
     async fn send(&self, temporary: &str) -> Result<(), NotPut> {
         let Self { shared, found } = self;

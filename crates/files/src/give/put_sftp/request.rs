@@ -1,4 +1,4 @@
-//! What is put on an SFTP server, and where.
+//! A put on an SFTP server: its sources and its destination.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::give::roots::Roots;
 use crate::sftp::connection::SftpServer;
 use crate::transfer::ledger::Ledger;
 
-/// Where files are put at an SFTP server, and how.
+/// Destination at an SFTP server.
 #[derive(Clone, Debug)]
 pub struct SftpDestination {
     /// A directory, or the new name of the only source. Relative paths start where the server lets them start.

@@ -1,4 +1,4 @@
-//! What the tasks of an attempt share.
+//! State that the tasks of an attempt share.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::Outcome;
 use crate::transfer::planned::PlannedFile;
 
-/// What the tasks of an attempt share.
+/// State that the tasks of an attempt share.
 pub(super) struct Shared {
     pub(super) sftp: Arc<Sftp>,
     pub(super) roots: Arc<Roots>,
@@ -45,7 +45,7 @@ pub(super) struct FoundFile {
 }
 
 impl Shared {
-    /// What is at an entry's place; `None` if the entry's directory could not be made, or is not to be.
+    /// The existing entry at an entry's place; `None` if the entry's directory could not be made, or is not to be.
     pub(super) async fn old(&self, path: &[u8], place: &str) -> Result<Option<Option<FarStat>>, String> {
         let old = match self.directories.parent(path).await {
             Made::Not => return Err("its directory could not be made".to_owned()),
@@ -105,7 +105,7 @@ impl Shared {
         tokio::time::sleep_until(at.into()).await;
     }
 
-    /// What was done with an entry, or would be.
+    /// Notes the action for an entry, or the planned one.
     pub(super) fn note(&self, path: &[u8], action: FileAction, bytes: u64) {
         if self.options.dry_run || self.options.lists_files {
             self.outcome.lock().planned.push(PlannedFile { path, action, bytes });
