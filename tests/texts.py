@@ -227,6 +227,7 @@ fairwave sweep DIR/pair.toml --out DIR/a.bin
 fairwave sweep DIR/pair.toml --out DIR/a.bin --resume
 fairwave sweep DIR/pair.toml --out DIR/missing/out.parquet
 fairwave sweep DIR/pair.toml --out DIR
+fairwave league --add DIR/rule.py
 fairwave allocate DIR/missing.toml
 fairwave allocate DIR/pair.toml --at soon
 fairwave allocate DIR/pair.toml --variant none

@@ -65,6 +65,7 @@ pub(crate) enum TransferCommand {
 pub(crate) enum LabCommand {
     Simulate(crate::lab::simulate::Args),
     Sweep(crate::lab::sweep::Args),
+    League(crate::lab::league::Args),
     Allocate(crate::lab::allocate::Args),
     Schemes(crate::lab::schemes::Args),
     Papers(crate::lab::papers::Args),
@@ -91,14 +92,14 @@ pub(crate) const FEATURES: [Feature; 3] = [
     Feature {
         name: "lab",
         is_built_in: cfg!(feature = "lab"),
-        commands: &["simulate", "sweep", "allocate", "schemes", "papers"],
+        commands: &["simulate", "sweep", "league", "allocate", "schemes", "papers"],
     },
     Feature { name: "testbed", is_built_in: cfg!(feature = "testbed"), commands: &["testbed"] },
 ];
 
 fn after_help() -> String {
     let examples = if cfg!(feature = "transfer") {
-        "  fairwave serve big.bin > big.ticket\n  fairwave get @big.ticket .\n  fairwave cp results server:data"
+        "  fairwave serve big.bin > big.ticket\n  fairwave get @big.ticket ."
     } else {
         "  fairwave simulate five-to-one"
     };

@@ -87,10 +87,10 @@ fn run_transfer(command: &args::TransferCommand) -> Result<ExitCode, CommandFail
 fn run_lab(command: &args::LabCommand) -> Done {
     #[cfg(feature = "testbed")]
     use args::LabCommand::Testbed;
-    use args::LabCommand::{Allocate, Papers, Schemes, Simulate, Sweep};
+    use args::LabCommand::{Allocate, League, Papers, Schemes, Simulate, Sweep};
     #[cfg(feature = "testbed")]
     use lab::testbed;
-    use lab::{allocate, papers, schemes, simulate, sweep};
+    use lab::{allocate, league, papers, schemes, simulate, sweep};
 
     // Namespaces are entered before the thread of signals starts.
     match command {
@@ -110,6 +110,7 @@ fn run_lab(command: &args::LabCommand) -> Done {
     match command {
         Simulate(args) => simulate::run(args),
         Sweep(args) => sweep::run(args),
+        League(args) => league::run(args),
         Allocate(args) => allocate::run(args),
         Schemes(args) => schemes::run(args),
         Papers(args) => papers::run(args),

@@ -3,6 +3,7 @@
 pub(crate) mod allocate;
 mod blocks;
 mod input;
+pub(crate) mod league;
 pub(crate) mod papers;
 mod progress;
 pub(crate) mod schemes;

@@ -1,6 +1,6 @@
 //! `fairwave sweep`.
 
-mod overview;
+pub(crate) mod overview;
 mod run;
 
 use std::path::PathBuf;

@@ -79,7 +79,7 @@ fn points(own: &[String], table: &Table) -> Vec<(Vec<String>, Vec<usize>)> {
 }
 
 /// An object a row, with all its columns.
-pub(super) fn print_json(table: &Table) -> Done {
+pub(crate) fn print_json(table: &Table) -> Done {
     for row in 0..table.len() {
         let cells = table.columns.iter().map(|column| {
             let value = match column.data.cell(row) {

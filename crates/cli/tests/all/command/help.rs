@@ -1,11 +1,12 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 26] = [
     &[],
     &["schemes"],
     &["allocate"],
     &["simulate"],
     &["sweep"],
+    &["league"],
     &["papers", "list"],
     &["papers", "run"],
     &["testbed"],
