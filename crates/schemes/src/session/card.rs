@@ -8,15 +8,15 @@ use super::tcp_options::LINUX_TCP;
 use super::windowed::{WindowRule, windowed};
 use crate::scheme::{Scheme, entry};
 
-/// The window and delay of two round trips ago, and the delay samples since.
+/// The window and delay of two round trips ago, and the least delay since. A mean would also hold what packets of one
+/// burst wait for each other: on an idle path it grows with the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Card {
-    /// Window in packets and mean round-trip time in nanoseconds at the last decision.
+    /// Window in packets and least round-trip time in nanoseconds at the last decision.
     before: Option<(f64, u64)>,
     /// Round trip of the last decision. Delays of the first round trip after it still belong to the old window.
     decided_in: u64,
-    rtt_sum_ns: u64,
-    samples: u64,
+    least_rtt_ns: Option<u64>,
 }
 
 /// Part of the window by which it shrinks (Jain 1989).
@@ -27,13 +27,9 @@ const GROWTH_PACKETS: f64 = 1.0;
 impl Card {
     fn decide(&mut self, window_packets: f64, ack: &Ack) -> f64 {
         if let Some(rtt) = ack.rtt.filter(|_| ack.round > self.decided_in) {
-            self.rtt_sum_ns += rtt.as_nanos();
-            self.samples += 1;
+            self.least_rtt_ns = Some(self.least_rtt_ns.map_or(rtt.as_nanos(), |least| least.min(rtt.as_nanos())));
         }
-        if ack.round < self.decided_in + 2 || self.samples == 0 {
-            return 0.0;
-        }
-        let rtt_ns = self.rtt_sum_ns / self.samples;
+        let Some(rtt_ns) = self.least_rtt_ns.filter(|_| ack.round >= self.decided_in + 2) else { return 0.0 };
         let moved_together = self
             .before
             .is_some_and(|(window, before_ns)| (window_packets - window) * (rtt_ns as f64 - before_ns as f64) > 0.0);

@@ -14,7 +14,7 @@ const BDPS: [f64; 9] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
 const MIN_UTILISATION: f64 = 0.8;
 
 /// Schemes and links that they do not fill, with the reason.
-const EXCEPTIONS: [(&[&str], [f64; 2], &str); 8] = [
+const EXCEPTIONS: [(&[&str], [f64; 2], &str); 9] = [
     (
         &["gtp", "gtp-printed", "abr-charny", "abr-hou", "tally"],
         [0.1, 0.1],
@@ -34,6 +34,7 @@ const EXCEPTIONS: [(&[&str], [f64; 2], &str); 8] = [
         "two filters of 7/8 a round trip lag behind slow start, so it is cut to a small part, and then adds a packet a round trip",
     ),
     (&["fast"], [0.1, 30.0], "it keeps alpha = 100 packets in the queue, more than fit"),
+    (&["card"], [300.0, 1000.0], "it has no slow start, and adds a packet every two round trips"),
     (&["vegas"], [1000.0, 1000.0], "it leaves slow start early, and then adds a packet a round trip"),
 ];
 
