@@ -2,7 +2,7 @@
 //!
 //! Files are written to a hidden directory next to the target (or inside it, if it exists), and renamed into place when
 //! all of them are complete. Existing files are replaced, each atomically; others stay. A directory that keeps a list
-//! of its files ([`listing`]) loses those of the call before.
+//! of its files (`listing`) loses those of the call before.
 
 mod written_files;
 

@@ -1,7 +1,7 @@
 //! `fairwave run`.
 //!
 //! The program replaces this process, so that it owns its exit, its signals and its terminal. A second, detached
-//! process ([`beside`]) is the near end of the bridge. It lives until the program has ended and its
+//! process (`beside`) is the near end of the bridge. It lives until the program has ended and its
 //! connections with it, as the kernel does for those of TCP.
 
 mod bridge_process;
