@@ -12,12 +12,13 @@ fn sink__that_asks_outside_of_the_streams_is_told_that_nothing_is_there() {
     let mut peer = Peer::call(&scene.ticket, (false, true), GET);
     // Streams that no transfer has, the results that only a taker of a put gives, and offsets far behind every end.
     for (stream, offset, expected) in [
-        (9, 0, VoidReason::Vanished),
+        (18, 0, VoidReason::Vanished),
         (u64::from(u32::MAX), 1 << 50, VoidReason::Vanished),
         (3, 0, VoidReason::Vanished),
         (0, 1 << 60, VoidReason::Shrank),
         (1, 1 << 60, VoidReason::Shrank),
         (2, (1 << 62) - 1000, VoidReason::Shrank),
+        (9, 1 << 60, VoidReason::Shrank),
     ] {
         let reported = wait_some("an answer", || {
             // The walk may not have ended when it is asked for the first time.
