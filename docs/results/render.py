@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Write the pages of docs/results from the recorded measurements in docs/results/data.
 
-usage: docs/results/render.py           write every page and its plot
-       docs/results/render.py --check   exit 1 if a page or plot differs from its data
+usage: docs/results/render.py                write every page and its plot
+       docs/results/render.py --check        exit 1 if a page or plot differs from its data
+       docs/results/render.py --league FILE  record the output of `fairwave league --json` of this commit, then write
 
 A file of data holds the title and text of a page, its plots, and its measurements: each has columns, rows, the machine,
 the day and commit of the record, the command, and the spread. Measurements with "show": false are only counted.
+A measurement with "shown" has only the rows of these names in its table. With "keys", which name its columns,
+`{row.key}` in the text is a cell.
 """
 
 import json
 import re
+import subprocess
 import sys
 import textwrap
+from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -130,7 +135,9 @@ def heat(plot, measurement):
 def table(measurement):
     """The Markdown table of a measurement."""
     lines = ["| " + " | ".join(measurement["columns"]) + " |", "|" + "---|" * len(measurement["columns"])]
-    lines += ["| " + " | ".join(cell or " " for cell in row) + " |" for row in measurement["rows"]]
+    shown = measurement.get("shown")
+    rows = [row for row in measurement["rows"] if not shown or row[0].strip("`") in shown]
+    lines += ["| " + " | ".join(cell or " " for cell in row) + " |" for row in rows]
     return [re.sub(r"\|  +\|", "| |", line) for line in lines]
 
 
@@ -144,9 +151,21 @@ def origin(measurement):
     )
 
 
+def filled(line, measurements):
+    """A line of text with the cells that it names."""
+    cells = {
+        f"{{{row[0].strip('`')}.{key}}}": cell
+        for measurement in measurements
+        for row in measurement["rows"]
+        for key, cell in zip(measurement.get("keys", []), row, strict=False)
+    }
+    return re.sub(r"\{[\w-]+\.\w+\}", lambda name: cells[name[0]], line)
+
+
 def page(name, data):
     """A page of results."""
-    lines = [f"# {data['title']}", "", f"![{data['plots'][0]['title']}]({name}.svg)", "", *data["text"]]
+    words = [filled(line, data["measurements"]) for line in data["text"]]
+    lines = [f"# {data['title']}", "", f"![{data['plots'][0]['title']}]({name}.svg)", "", *words]
     hidden = []
     for measurement in data["measurements"]:
         if measurement.get("show", True):
@@ -177,8 +196,37 @@ def index(pages):
     return "\n".join(lines) + "\n"
 
 
+def record_league(scores):
+    """Write the scores, one JSON object per scheme and scenario, into the data of the league."""
+    path = HERE / "data" / "league.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    measurement = data["measurements"][0]
+    by_scheme = {}
+    for line in scores.read_text(encoding="utf-8").splitlines():
+        score = json.loads(line)
+        by_scheme.setdefault(score["scheme"], {})[score["scenario"]] = score
+
+    def cell(scenario, name, factor, decimals):
+        mean, half = scenario.get(name), scenario.get(f"{name}_ci95")
+        if mean is None or half is None:
+            return "-"
+        half = f"{half * factor:.{decimals}f}"
+        return f"{mean * factor:.{decimals}f}" + (f" \u00b1{half}" if float(half) else "")
+
+    measurement["rows"] = [
+        [f"`{scheme}`", *(cell(of[scenario], *score) for scenario, *score in measurement["scores"])]
+        for scheme, of in by_scheme.items()
+    ]
+    head = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
+    measurement["commit"] = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+    measurement["recorded"] = date.today().isoformat()
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def main():
     """Write pages and plots, or check them."""
+    if "--league" in sys.argv:
+        record_league(Path(sys.argv[sys.argv.index("--league") + 1]))
     paths = sorted((HERE / "data").glob("*.json"))
     pages = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
     files = {"index.md": index(pages)}
