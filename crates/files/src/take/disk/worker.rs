@@ -157,9 +157,10 @@ impl Worker {
     fn copy_old(&self, parcel: &mut Parcel) {
         let pieces: Vec<_> = parcel.pieces.iter().filter(|piece| piece.copied_bytes() > 0).cloned().collect();
         for piece in pieces {
-            let Ok(old) = self.disk.temps.tree().read(piece.item.base_path()) else { continue };
-            // Bytes that cannot be read fail the check of the block's hash, and are fetched.
-            parcel.copy(&piece, |length| self.pool.take(length), |from, into| _ = read_at(&old, from, into));
+            let old = self.disk.temps.tree().read(piece.item.base_path());
+            // Bytes that cannot be read, or a file that is gone, fail the check of the block's hash, and are fetched.
+            let mut read = |from, into: &mut [u8]| _ = old.as_ref().map(|old| read_at(old, from, into));
+            parcel.copy(&piece, |length| self.pool.take(length), &mut read);
         }
     }
 

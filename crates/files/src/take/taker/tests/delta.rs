@@ -103,6 +103,24 @@ fn get__the_older_file_changes_meanwhile() {
     world.assert_same();
 }
 
+/// Blocks of which it had everything come as they are.
+#[test]
+fn get__the_older_file_is_gone_meanwhile() {
+    let old = content(1, BYTES);
+    let world = older(&joined(&[&old, b"new"]), &old);
+    let way = LoopbackPath { piece_bytes: 500, request_bytes: 4000, ..super::resume::NARROW };
+    let (mut loopback, transfer) = world.open(&Get { way, ..Get::default() });
+    // The older file was read, and the lists of its blocks are on their way.
+    while loopback.carried[1] < LISTS / 4 {
+        loopback.step();
+    }
+    fs::remove_file(world.to().join("data/large")).unwrap();
+    loopback.run_out(LASTS);
+    let run = finish(&loopback, &transfer);
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    world.assert_same();
+}
+
 /// The bytes that an older file lacks come once, however often the transfer is interrupted.
 #[test]
 fn get__what_changed_goes_on_after_an_interruption() {
