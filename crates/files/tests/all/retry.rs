@@ -76,9 +76,10 @@ impl Hosts {
         self.server.take().unwrap().close();
     }
 
-    /// It is there again, at the same port.
+    /// It is there again, at the same port, which another test may have in between.
     fn come_back(&mut self) {
-        self.serve(Endpoint::bind(&self.config).unwrap());
+        let server = wait_some("the port", || Endpoint::bind(&self.config).ok());
+        self.serve(server);
     }
 
     fn path(&self, name: &str) -> PathBuf {
