@@ -63,7 +63,7 @@ fn run_transfer(command: &args::TransferCommand) -> Result<ExitCode, CommandFail
     }
     // A program that replaces this process inherits its signals unchanged: nohup's as well.
     if !matches!(command, Run(args) if args.is_start()) {
-        interrupt::clean_up_on_interrupt(|| {});
+        interrupt::clean_up_on_interrupt(transfer::pipe_ends::discard_all);
     }
     match command {
         Serve(args) => serve::run(args),

@@ -13,6 +13,11 @@ pub(crate) fn be_gentle() {
     IS_GENTLE.store(true, Ordering::SeqCst);
 }
 
+/// From now on each interrupt ends the process, as at its start.
+pub(crate) fn be_abrupt() {
+    IS_GENTLE.store(false, Ordering::SeqCst);
+}
+
 /// Whether somebody wants the process to end.
 pub(crate) fn is_asked() -> bool {
     TIMES.load(Ordering::SeqCst) > 0

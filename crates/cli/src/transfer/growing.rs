@@ -29,6 +29,7 @@ pub(crate) fn repeat(follows: bool, mut copy: impl FnMut(bool) -> Done) -> Done 
             }
             std::thread::sleep(TICK);
         }
+        interrupt::be_abrupt();
         (is_first, begin) = (false, Instant::now());
         copy(is_first)?;
     }

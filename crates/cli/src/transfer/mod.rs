@@ -16,7 +16,7 @@ mod name;
 pub(crate) mod offer;
 mod own_places;
 mod patience;
-mod pipe_ends;
+pub(crate) mod pipe_ends;
 pub(crate) mod put;
 pub(crate) mod serve;
 pub(crate) mod ticket;

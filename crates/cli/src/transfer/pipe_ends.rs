@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -24,9 +25,18 @@ const COPIED_BYTES: usize = 1 << 20;
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const HINT: &str = "set TMPDIR to a directory with room for the whole stream";
 
+/// Directories of pipes: an interrupted command removes them.
+static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
 /// A private directory for the content of a pipe, removed at the end.
 pub(crate) struct PipeFile {
     directory: PathBuf,
+}
+
+/// Removes the directories of pipes: the command ends early.
+pub(crate) fn discard_all() {
+    let all = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    all.iter().for_each(|directory| _ = fs::remove_dir_all(directory));
 }
 
 /// Whether a word is standard input or output.
@@ -39,6 +49,8 @@ impl PipeFile {
         let place = std::env::temp_dir();
         let made = getrandom::u64().map_err(io::Error::from).and_then(|number| {
             let directory = place.join(format!("fairwave-{number:016x}"));
+            // Known before it exists: an interrupt in between finds it.
+            OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(directory.clone());
             DirBuilder::new().mode(0o700).create(&directory).map(|()| directory)
         });
         let directory = made.map_err(|error| {
@@ -90,6 +102,8 @@ impl PipeFile {
 
     /// Copies the file to standard output, when it is complete.
     pub(crate) fn write_out(&self) -> Done {
+        // Its reader may take any time.
+        interrupt::be_abrupt();
         let failed = |error: &io::Error| CommandFailure::writing(error);
         let mut from = File::open(self.directory.join(OUTPUT)).map_err(|error| failed(&error))?;
         let mut to = io::stdout().lock();
@@ -116,6 +130,7 @@ fn copy_until_interrupted(to: &mut File) -> io::Result<bool> {
         };
         let count = from.read(&mut room)?;
         if count == 0 {
+            interrupt::be_abrupt();
             return Ok(true);
         }
         to.write_all(&room[..count])?;

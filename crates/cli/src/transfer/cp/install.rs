@@ -5,10 +5,13 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
+use rustix::process::Pid;
 use sha2::{Digest, Sha256};
 
+use super::ssh::{self, Moved, watched};
 use crate::common::failure::plain;
 use crate::common::quantity::size;
 use crate::common::terminal;
@@ -92,19 +95,28 @@ impl Install {
         released.flatten().chain(own_hash().ok()).collect()
     }
 
-    /// Copies a command to a far end that runs [`keep_command`]. The error is the reason, as the far end may have
-    /// printed it.
-    pub(super) fn copy(&self, mut child: Child) -> Result<(), String> {
+    /// Copies a command to a far end that runs [`keep_command`], as long as something moves within this time. The error is
+    /// the reason, as the far end may have printed it.
+    pub(super) fn copy(
+        &self,
+        mut child: Child,
+        within: Duration,
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), String> {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("ssh has no standard input".to_owned());
         };
-        let kept = self.exchange(stdin, BufReader::new(stdout.take(MAX_WORDS_BYTES)));
+        let from = BufReader::new(stdout.take(MAX_WORDS_BYTES));
+        let kept = watched(Pid::from_child(&child), within, is_stopped, |moved| {
+            Ok(self.exchange(NotedWriter { to: stdin, moved }, from))
+        });
         // It ends with its standard input.
-        let _ = child.wait();
-        kept
+        ssh::end(&mut child);
+        kept.unwrap_or_else(|error| Err(plain(&error)))
     }
 
-    fn exchange(&self, mut to: impl Write, mut from: impl BufRead) -> Result<(), String> {
+    fn exchange(&self, mut to: NotedWriter<'_>, mut from: impl BufRead) -> Result<(), String> {
+        let moved = to.moved;
         let io = |error: io::Error| plain(&error);
         let mut next = || {
             let mut line = String::new();
@@ -117,6 +129,7 @@ impl Install {
                 _ => {}
             }
         };
+        moved.note();
         let (hash, mut command) = self.command_for(&system)?;
         // The reason is in the next line.
         let sent = to.write_all(format!("{hash}\n").as_bytes()).and_then(|()| io::copy(&mut command, &mut to));
@@ -153,6 +166,24 @@ impl Install {
             Ok((hash, Box::new(file) as Box<dyn Read>))
         };
         own().map_err(|error: io::Error| format!("this command: {}", plain(&error)))
+    }
+}
+
+/// Standard input of an ssh, which notes what it takes.
+struct NotedWriter<'a> {
+    to: ChildStdin,
+    moved: &'a Moved,
+}
+
+impl Write for NotedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.to.write(bytes)?;
+        self.moved.note();
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 
@@ -226,6 +257,22 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let from = Install { release: Some(place.path().to_owned()) };
         assert!(from.command_for(other).is_err_and(|reason| reason.contains("SHA256SUMS: no such file")));
+    }
+
+    /// One that says nothing, one that says what it is and does not read, and one that reads and does not answer.
+    #[test]
+    fn copy__ends_when_nothing_moves() {
+        let hello = format!("echo {AT} $(uname -sm)");
+        for mute in ["exec sleep 1000", &format!("{hello}; exec sleep 1000"), &format!("{hello}; exec cat > /dev/null")]
+        {
+            let mut shell = Command::new("sh");
+            let shell = shell.args(["-c", mute]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let install = Install { release: None };
+            assert!(install.copy(shell, Duration::from_millis(1), &|| false).is_err(), "{mute}");
+        }
+        let shell = Command::new("sleep").arg("1000").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let copied = Install { release: None }.copy(shell, Duration::from_secs(1000), &|| true);
+        assert_eq!(copied, Err("no answer".to_owned()));
     }
 
     #[test]

@@ -190,7 +190,8 @@ fn ask(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result
     let by_question = || is_stopped.is_none().then(|| Install::by_question(&call.host)).flatten();
     let Some(install) = call.install.clone().or_else(by_question) else { return Err(NoFarEnd::Mute(reason)) };
     let refused = |message: String| NoFarEnd::Refused(said_by(&call.host, &format!("--install: {message}")));
-    install.copy(spawn(call, &install::keep_command())?).map_err(refused)?;
+    let keeper = spawn(call, &install::keep_command())?;
+    install.copy(keeper, ANSWERS_WITHIN, is_stopped.unwrap_or(&|| false)).map_err(refused)?;
     attempt(call, &copy, is_stopped)?.map_err(NoFarEnd::Mute)
 }
 
@@ -202,7 +203,10 @@ fn attempt(
 ) -> Result<Result<(Child, CpReply), String>, NoFarEnd> {
     let mut child = spawn(call, command)?;
     let answer = match is_stopped {
-        Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
+        Some(is_stopped) => {
+            let id = Pid::from_child(&child);
+            watched(id, ANSWERS_WITHIN, is_stopped, |_| exchange(&mut child, &call.request))
+        }
         None => exchange(&mut child, &call.request),
     };
     let error = match answer {
@@ -285,21 +289,47 @@ impl StartedFar {
     }
 }
 
-/// Runs [`exchange`] with a time limit and until it is stopped: then ssh is killed.
-fn exchange_within(child: &mut Child, ask: &CpRequest, is_stopped: &(dyn Fn() -> bool + Sync)) -> io::Result<CpReply> {
-    let (until, id) = (Instant::now() + ANSWERS_WITHIN, Pid::from_child(child));
+/// What has moved over an ssh, as the one that waits for it sees it.
+pub(super) struct Moved {
+    begun: Instant,
+    last: Mutex<Instant>,
+    within: Duration,
+}
+
+impl Moved {
+    /// Something has.
+    pub(super) fn note(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether nothing has for too long. What ssh itself holds is less than what it took before: it needs no longer.
+    fn is_overdue(&self) -> bool {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.elapsed() > self.within.max(last.duration_since(self.begun))
+    }
+}
+
+/// Runs `work` with an ssh, which is killed when it is stopped, or when nothing has moved for this long.
+pub(super) fn watched<R>(
+    ssh: Pid,
+    within: Duration,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+    work: impl FnOnce(&Moved) -> io::Result<R>,
+) -> io::Result<R> {
+    let begun = Instant::now();
+    let moved = &Moved { begun, last: Mutex::new(begun), within };
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
         std::thread::Builder::new().spawn_scoped(scope, move || {
             while is_done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                if is_stopped() || Instant::now() > until {
+                if is_stopped() || moved.is_overdue() {
                     // It is not waited for before this thread ends: the id is still its own.
-                    let _ = kill_process(id, Signal::KILL);
+                    let _ = kill_process(ssh, Signal::KILL);
                     return;
                 }
             }
         })?;
-        let answer = exchange(child, ask);
+        let answer = work(moved);
         drop(done);
         answer
     })

@@ -1,13 +1,14 @@
 //! `-` for standard input and output, and files that grow.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::process::Stdio;
 
-use fairwave_testing::wait_for;
-use rustix::process::Signal;
+use fairwave_testing::{Process as Child, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Done;
-use super::user::{Host, bytes, finish};
+use super::user::{Host, bytes, finish, status_of};
 
 /// Runs a call with a file as its standard input; nothing is left of it in the directory for temporary files.
 fn piped(host: &Host, input: &str, args: &[&str]) -> Done {
@@ -47,6 +48,33 @@ fn cp__stdin_to_a_file_and_a_file_to_stdout() {
     ] {
         let done = piped(&host, "in", &[&["cp"], args].concat());
         assert!(done.code() == Some(2) && done.stderr().contains(says), "{args:?}: {}", done.stderr());
+    }
+}
+
+/// Whatever it waits for: an ssh that does not answer, before and after standard input was read, or a reader of
+/// standard output.
+#[test]
+fn cp__of_an_interrupted_pipe_nothing_stays() {
+    let host = Host::new();
+    let temporary = host.path("temporary");
+    std::fs::create_dir_all(&temporary).unwrap();
+    host.write("in", &bytes(1_000_000));
+    let mute = host.script("mute", "touch \"$0.called\"; exec sleep 1000");
+    let is_called = host.path("mute.called");
+    for args in [["server:in", "-"], ["-", "server:out"], ["in", "-"]] {
+        let mut command = host.command(&[&["cp", "--ssh", &mute][..], &args].concat());
+        let stdin = File::open(host.path("in")).unwrap();
+        let mut child = Child::spawn(command.env("TMPDIR", &temporary).stdin(stdin).stdout(Stdio::piped()));
+        let mut first = [0];
+        match args {
+            ["in", "-"] => child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap(),
+            _ => wait_for("the call of ssh", || is_called.exists()),
+        }
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1, "{args:?}");
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert_eq!(status_of(&mut child).code(), Some(130), "{args:?}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{args:?}");
+        let _ = std::fs::remove_file(&is_called);
     }
 }
 
