@@ -8,7 +8,7 @@ use fairwave_units::{Duration, Time};
 
 use crate::claim::{CheckedClaim, Subject};
 use crate::counts::VerdictCounts;
-use crate::data::{scenario_names, scenario_text};
+use crate::data::{document, scenario_names, scenario_text};
 use crate::drawing::picture_of;
 use crate::experiment::{Experiment, list};
 use crate::lab::{simulate, usual_model};
@@ -31,7 +31,7 @@ fn short() -> impl Iterator<Item = &'static Experiment> {
 #[test]
 fn scenarios__are_all_valid_without_notes() {
     for name in scenario_names() {
-        let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
+        let document = document(name, scenario_text(name).unwrap().as_bytes()).unwrap();
         for case in document.cases(&Selection::default()).unwrap().iter().take(8) {
             let (scenario, notes) = document.build(case).unwrap_or_else(|error| panic!("{error}"));
             let switches = scenario.scheme.scheme.name != "gtp"; // another scheme drops gtp's options with a note
@@ -44,7 +44,7 @@ fn scenarios__are_all_valid_without_notes() {
 fn examples__reach_the_optimum() {
     // demands.toml, whose last change comes late, is only for viewing.
     for name in ["five-to-one", "weights", "in-network", "sixteen-nodes"] {
-        let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
+        let document = document(name, scenario_text(name).unwrap().as_bytes()).unwrap();
         for case in document.cases(&Selection::default()).unwrap() {
             let (scenario, _) = document.build(&case).unwrap();
             let run = simulate(&scenario, Some(Model::Fluid), Settings::default()).unwrap();
@@ -187,7 +187,7 @@ fn dropping(run: &Run) -> Run {
 /// first sample, repeated to their end.
 fn first_runs(experiment: &Experiment) -> Vec<(Option<String>, Run, Duration)> {
     let name = experiment.scenario.as_deref().unwrap();
-    let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
+    let document = document(name, scenario_text(name).unwrap().as_bytes()).unwrap();
     let mut runs: Vec<(Option<String>, Run, Duration)> = Vec::new();
     for case in document.cases(&Selection::default()).unwrap() {
         if runs.iter().any(|(variant, _, _)| *variant == case.variant) {

@@ -99,7 +99,7 @@ pub(crate) const FEATURES: [Feature; 3] = [
 
 fn after_help() -> String {
     let examples = if cfg!(feature = "transfer") {
-        "  fairwave serve big.bin > big.ticket\n  fairwave get @big.ticket ."
+        "  fairwave serve big.bin > big.ticket\n  fairwave cp results server:data"
     } else {
         "  fairwave simulate five-to-one"
     };

@@ -143,9 +143,13 @@ impl League {
         });
         let rows: Vec<Row> = rows.collect();
         let mut schema = Schema::default();
-        rows.iter().for_each(|row| schema.see(row));
+        for row in &rows {
+            schema.see(row);
+        }
         let mut table = schema.table();
-        rows.into_iter().for_each(|row| schema.push(&mut table, row));
+        for row in rows {
+            schema.push(&mut table, row);
+        }
         table
     }
 }

@@ -289,9 +289,9 @@ fn carrier__that_a_command_has_not_is_refused_and_named() {
     let serve = host.serve(&["a.bin", "--listen", "127.0.0.1:0"]);
     for (args, says) in [
         (vec!["get", &serve.at(), "to", "--carrier", "ssh"], "get: --carrier ssh: only `fairwave cp` supports ssh"),
-        (vec!["cp", "a.bin", "server:", "--carrier", "tcp"], "cp: --carrier tcp: cp supports udp and ssh only"),
+        (vec!["cp", "a.bin", "server:", "--carrier", "tcp"], "cp: --carrier tcp: cp supports udp, ssh and sftp only"),
         (vec!["serve", "a.bin", "--carrier", "tcp"], "serve: --carrier tcp: a server supports udp"),
-        (vec!["get", &serve.at(), "to", "--carrier", "quic"], "not a carrier: expected auto, udp, tcp or ssh"),
+        (vec!["get", &serve.at(), "to", "--carrier", "quic"], "not a carrier: expected auto, udp, tcp, ssh or sftp"),
     ] {
         let stderr = host.run(&args).refused();
         assert!(stderr.contains(says), "{args:?}: {stderr}");

@@ -129,7 +129,6 @@ fn report__compares_with_the_mean_of_a_changing_capacity() {
     for words in words {
         assert!(text.contains(words), "{words:?} is missing in\n{text}");
     }
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]

@@ -63,7 +63,9 @@ fn descriptors__without_end_are_not_kept() {
     let world = World::new();
     let mut early = world.come();
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "--nocapture", "guests::hostile::child__floods_a_socket"]).env(SOCKET, world.socket());
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::child__floods_a_socket");
+    child.args(["--exact", "--nocapture", &name]).env(SOCKET, world.socket());
     let mut child = Process::spawn(child.stdin(Stdio::piped()).stdout(Stdio::piped()));
     // It is full from now on, and is filled again and again.
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
