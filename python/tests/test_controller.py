@@ -240,7 +240,7 @@ def test_defaults__are_those_of_the_list() -> None:
                 try:
                     spelled[option] = float(text)
                 except ValueError:
-                    spelled[option] = text
+                    spelled[option] = {"true": True, "false": False}.get(text, text)
         by_default, by_list = fw.Controller(name), fw.Controller(name, **spelled)
         for step in range(2000):
             for c in (by_default, by_list):

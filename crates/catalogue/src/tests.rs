@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairwave_scenario::{Document, LossEvent, LossKind, Record, Run, SchemeChoice, Selection, Settings};
+use fairwave_scenario::{LossEvent, LossKind, Record, Run, SchemeChoice, Selection, Settings};
 use fairwave_schemes::scheme::{Model, Options};
 use fairwave_units::{Duration, Time};
 

@@ -36,7 +36,9 @@ pub(crate) struct PipeFile {
 /// Removes the directories of pipes: the command ends early.
 pub(crate) fn discard_all() {
     let all = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    all.iter().for_each(|directory| _ = fs::remove_dir_all(directory));
+    for directory in &all {
+        let _ = fs::remove_dir_all(directory);
+    }
 }
 
 /// Whether a word is standard input or output.
