@@ -32,8 +32,11 @@ Examples:
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// Key of the file and its values, such as options.alpha=0.05,0.1; keys that vary together: A,B=[1,2],[3,4]
-    #[arg(long, value_name = "PATH=V1,V2,...")]
+    #[arg(
+        long,
+        value_name = "PATH=V1,V2,...",
+        help = "Key of the file and its values, such as options.alpha=0.05,0.1; keys that vary together: A,B=[1,2],[3,4]"
+    )]
     set: Vec<String>,
     /// File of keys with their values, such as "options.alpha" = [0.05, 0.1]
     #[arg(long, value_name = "FILE.toml")]
