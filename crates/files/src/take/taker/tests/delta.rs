@@ -15,7 +15,10 @@ fn older(new: &[u8], old: &[u8]) -> World {
     let world = World::new();
     world.file("large", new);
     fs::create_dir(world.to().join("data")).unwrap();
-    fs::write(world.to().join("data/large"), old).unwrap();
+    let path = world.to().join("data/large");
+    fs::write(&path, old).unwrap();
+    // The clock of a file system may not have moved since.
+    fs::File::options().write(true).open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     world
 }
 
