@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use sha2::{Digest, Sha256};
 
-use super::ssh::{self, Moved, watched};
+use super::ssh_process::{self, Moved, watched};
 use crate::common::failure::plain;
 use crate::common::quantity::size;
 use crate::common::terminal;
@@ -111,7 +111,7 @@ impl Install {
             Ok(self.exchange(NotedWriter { to: stdin, moved }, from))
         });
         // It ends with its standard input.
-        ssh::end(&mut child);
+        ssh_process::end(&mut child);
         kept.unwrap_or_else(|error| Err(plain(&error)))
     }
 

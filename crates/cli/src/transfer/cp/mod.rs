@@ -9,6 +9,7 @@ pub(crate) mod place;
 mod relay;
 mod sftp;
 mod ssh;
+mod ssh_process;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};

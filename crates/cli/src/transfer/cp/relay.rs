@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::message::{RemotePath, What};
 use super::ssh::{self, FarEnd, SshCall};
+use super::ssh_process;
 use crate::common::failure::{CommandFailure, Done};
 use crate::common::interrupt;
 use crate::common::screen::Screen;
@@ -70,7 +71,7 @@ fn attend(screen: &Screen, from: Option<&FarEnd>, taker: &SshCall, mut child: Ch
                 screen.note("stopping; press Ctrl-C again to stop at once");
             }
             Some(since) if since.elapsed() > STOPS_WITHIN => {
-                ssh::kill(&mut child);
+                ssh_process::kill(&mut child);
                 break None;
             }
             Some(_) => is_over.store(true, Ordering::SeqCst),

@@ -3,17 +3,17 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fairwave_files::{ListedEntry, RenewError};
 use fairwave_host::{Carrier, Carriers, MAX_ADDRESSES, Ticket};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 
 use super::far_lines::FarLines;
 use super::install::{self, Install};
 use super::message::{self, CpReply, CpRequest};
+use super::ssh_process::{end, kill, status, watched};
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 
@@ -23,15 +23,8 @@ const REMOTE: &str = "serve --bootstrap";
 const COMMANDS: [&str; 3] = ["fairwave", "~/.local/bin/fairwave", "~/.cargo/bin/fairwave"];
 /// Exit status of a shell that does not find a command (POSIX).
 const NOT_FOUND: i32 = 127;
-/// Time for the far end to end by itself.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// An ssh that is started during a transfer has answered by then, even if a user types a password.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
-/// Period of looking whether ssh has ended,
-const LOOK: Duration = Duration::from_millis(50);
-/// and at first: it mostly ends within some milliseconds.
-const FIRST_LOOK: Duration = Duration::from_millis(1);
-
 /// The call that starts the far end.
 pub(super) struct SshCall {
     /// The command in place of ssh, with its own arguments.
@@ -289,52 +282,6 @@ impl StartedFar {
     }
 }
 
-/// What has moved over an ssh, as the one that waits for it sees it.
-pub(super) struct Moved {
-    begun: Instant,
-    last: Mutex<Instant>,
-    within: Duration,
-}
-
-impl Moved {
-    /// Something has.
-    pub(super) fn note(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Whether nothing has for too long. What ssh itself holds is less than what it took before: it needs no longer.
-    fn is_overdue(&self) -> bool {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.elapsed() > self.within.max(last.duration_since(self.begun))
-    }
-}
-
-/// Runs `work` with an ssh, which is killed when it is stopped, or when nothing has moved for this long.
-pub(super) fn watched<R>(
-    ssh: Pid,
-    within: Duration,
-    is_stopped: &(dyn Fn() -> bool + Sync),
-    work: impl FnOnce(&Moved) -> io::Result<R>,
-) -> io::Result<R> {
-    let begun = Instant::now();
-    let moved = &Moved { begun, last: Mutex::new(begun), within };
-    let (done, is_done) = channel::<()>();
-    std::thread::scope(|scope| {
-        std::thread::Builder::new().spawn_scoped(scope, move || {
-            while is_done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                if is_stopped() || moved.is_overdue() {
-                    // It is not waited for before this thread ends: the id is still its own.
-                    let _ = kill_process(ssh, Signal::KILL);
-                    return;
-                }
-            }
-        })?;
-        let answer = work(moved);
-        drop(done);
-        answer
-    })
-}
-
 fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
     let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.as_mut()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -347,21 +294,6 @@ fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
 fn said_by(host: &str, message: &str) -> String {
     let lines: Vec<_> = message.split(['\n', '\r']).map(|line| format!("{host}: {line}")).collect();
     lines.join("\n")
-}
-
-/// The exit status of an ssh that is to end, unless it takes too long or a signal ended it.
-fn status(child: &mut Child) -> Option<i32> {
-    drop(child.stdin.take());
-    let until = Instant::now() + PATIENCE;
-    let mut look = FIRST_LOOK;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return status.code(),
-            Ok(None) if Instant::now() < until => std::thread::sleep(look),
-            _ => return None,
-        }
-        look = LOOK.min(2 * look);
-    }
 }
 
 /// The reason why no answer came. ssh's own messages are on stderr already.
@@ -378,19 +310,6 @@ fn why(call: &SshCall, status: Option<i32>, error: &io::Error) -> String {
         _ if error.kind() == io::ErrorKind::UnexpectedEof => "the remote fairwave exited without a reply".into(),
         _ => format!("{error}\nhint: a login script may print to stdout: `ssh HOST true` must print nothing"),
     }
-}
-
-/// Waits until it has ended by itself, and kills it if it does not.
-pub(super) fn end(child: &mut Child) {
-    if status(child).is_none() {
-        kill(child);
-    }
-}
-
-pub(super) fn kill(child: &mut Child) {
-    // It has ended or cannot be reached: no other process can be hit.
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// The name behind a host's, as ssh's own configuration has it.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use fairwave_testing::{LIMIT, Process, wait_for};
+use fairwave_testing::{LIMIT, Process, wait_for, wait_some};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::user::{Host, Serving, bytes, finish, place, status_of};
@@ -480,7 +480,9 @@ fn run__without_its_library_says_where_it_looked() {
     let host = Host::new();
     std::fs::create_dir(host.path("bin")).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_fairwave"), host.path("bin/fairwave")).unwrap();
-    let done = Done(Command::new(host.path("bin/fairwave")).args(["run", "--", "true"]).output().unwrap());
+    // A child that another thread started may still hold the copy open for writing: "text file busy".
+    let run = || Command::new(host.path("bin/fairwave")).args(["run", "--", "true"]).output().ok().map(Done);
+    let done = wait_some("the copy can run", run);
     assert_eq!(done.code(), Some(1));
     for place in ["bin/libfairwave_preload.so", "lib/fairwave/libfairwave_preload.so"] {
         assert!(done.stderr().contains(&*host.path(place).to_string_lossy()), "{}", done.stderr());
@@ -490,8 +492,7 @@ fn run__without_its_library_says_where_it_looked() {
     let built = Path::new(env!("CARGO_BIN_EXE_fairwave")).with_file_name("libfairwave_preload.so");
     std::fs::create_dir_all(host.path("lib/fairwave")).unwrap();
     std::fs::copy(built, host.path("lib/fairwave/libfairwave_preload.so")).unwrap();
-    let done = Done(Command::new(host.path("bin/fairwave")).args(["run", "--", "true"]).output().unwrap());
-    assert_eq!(done.good(), "");
+    assert_eq!(wait_some("the copy can run", run).good(), "");
 }
 
 #[test]
