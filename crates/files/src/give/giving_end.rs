@@ -12,11 +12,11 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
+use super::batch_bytes::BatchBytes;
 use super::given_bytes::GivenBytes;
 use super::hashed_alone::{FETCHES_WITHIN, HashedAlone};
 use super::list_options::ListOptions;
 use super::listing::{ManifestPart, TOGETHER_BYTES};
-use super::reading::BatchBytes;
 use super::roots::GivenPaths;
 use super::supply::{Readers, Supply, SupplyNews};
 use crate::delta::chunks::SLOT_BYTES;

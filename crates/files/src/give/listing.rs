@@ -241,7 +241,7 @@ impl ManifestPart {
 #[derive(Default)]
 pub(crate) struct Listing {
     parts: Vec<PlacedPart>,
-    /// Where the next part starts.
+    /// Start of the next part.
     end: Position,
     is_complete: bool,
 }

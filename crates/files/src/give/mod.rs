@@ -1,8 +1,10 @@
 //! The end that has the files: it finds and reads them, and answers requests.
 
 mod attributes;
+mod batch_bytes;
 pub(crate) mod given_bytes;
 pub(crate) mod giving_end;
+pub(crate) mod gone;
 mod hashed_alone;
 pub(crate) mod list_options;
 pub(crate) mod listing;

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
@@ -12,12 +11,13 @@ use fairwave_proto::codec::VoidReason;
 use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::{Errno, pread};
 
-use super::listing::{BatchKey, BatchPlan, Listed};
+use super::batch_bytes::{BatchBytes, Void};
+use super::gone::Gone;
+use super::listing::{BatchPlan, Listed};
 use super::roots::Roots;
 use super::scan::{ChangeTime, changed_at, identity, identity_before};
 use crate::delta::chunks::ChunkSizes;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
-use crate::format::reason::reason;
 use crate::sftp::tree::{FarPart, NotRead, SftpTree};
 use crate::transfer::zeros::wait_for_zeros;
 
@@ -60,94 +60,6 @@ struct BegunFile {
 
 /// Replaces a block by its frame, and returns the frame's length, if the block is worth it.
 pub(crate) type PackBlock<'a> = dyn Fn(&mut [u8]) -> Option<usize> + 'a;
-
-/// A batch in memory.
-#[derive(Debug)]
-pub(crate) struct BatchBytes {
-    /// Its bytes in the stream of the tree.
-    pub(crate) bytes: Range<u64>,
-    /// Its blocks.
-    pub(crate) blocks: Range<u64>,
-    /// Number of files without data after it, except empty ones and those without any data.
-    pub(crate) files_ended: usize,
-    /// Bytes of it that are in holes, and that need not be requested.
-    pub(crate) hole_bytes: u64,
-    /// Its bytes, from the first on; the buffer may be longer.
-    pub(crate) content: Vec<u8>,
-    /// The records of its blocks, if they were hashed.
-    pub(crate) records: Vec<u8>,
-    /// The lists of its blocks' chunks, if they were cut.
-    pub(crate) lists: Option<Vec<Vec<u8>>>,
-    /// The ranges of it that could not be read.
-    pub(crate) voids: Arc<[Void]>,
-    /// Whether its blocks are packed, if they are worth it.
-    pub(crate) is_packed: bool,
-    /// The ranges of it that are not sent: those, and what is behind the frames of packed blocks.
-    pub(crate) gaps: Arc<[Void]>,
-}
-
-impl BatchBytes {
-    /// Its key in a schedule.
-    pub(crate) fn key(&self) -> BatchKey {
-        (self.blocks.start, self.is_packed)
-    }
-}
-
-/// A part of a batch that cannot be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Void {
-    /// Its bytes.
-    pub(crate) bytes: Range<u64>,
-    /// Its blocks.
-    pub(crate) blocks: Range<u64>,
-    /// Why.
-    pub(crate) reason: VoidReason,
-}
-
-/// Why a file, or a part of it, cannot be sent.
-#[derive(Debug)]
-pub(crate) enum Gone {
-    /// The file is gone.
-    Vanished,
-    /// It is not what it was.
-    Changed,
-    /// It has less bytes than it had.
-    Shrank,
-    /// A system error.
-    Failed(io::Error),
-}
-
-impl Gone {
-    /// As the taker hears it.
-    pub(crate) fn void(&self) -> VoidReason {
-        match self {
-            Self::Vanished => VoidReason::Vanished,
-            Self::Changed | Self::Shrank => VoidReason::Shrank,
-            Self::Failed(_) => VoidReason::Unreadable,
-        }
-    }
-
-    /// In words, to be put behind the path and a colon.
-    pub(crate) fn why(&self) -> String {
-        match self {
-            Self::Vanished => "vanished during the transfer".to_owned(),
-            Self::Changed => "changed during the transfer".to_owned(),
-            Self::Shrank => "truncated during the transfer".to_owned(),
-            Self::Failed(error) => reason(error),
-        }
-    }
-}
-
-impl From<io::Error> for Gone {
-    fn from(error: io::Error) -> Self {
-        let errno = Errno::from_io_error(&error);
-        match errno {
-            // A link, or a file where a directory was: something else is in its place.
-            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => Self::Vanished,
-            _ => Self::Failed(error),
-        }
-    }
-}
 
 impl Disk {
     /// Reads below these roots, or those that are found later.
@@ -568,7 +480,7 @@ mod tests {
         };
         assert_eq!(changed_meanwhile(append), [""; 0]);
         let changed = "changed during the transfer";
-        // What was read before is not in it any more: its end shows that.
+        // The parts read before have changed: the check at its end finds that.
         assert_eq!(
             changed_meanwhile(|path| {
                 append(path);

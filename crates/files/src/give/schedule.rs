@@ -7,8 +7,8 @@ use std::sync::Arc;
 use fairwave_proto::codec::VoidReason;
 use fairwave_proto::{ByteRanges, MAX_OPEN_BYTES};
 
+use super::batch_bytes::{BatchBytes, Void};
 use super::listing::{BatchKey, BatchPlan, Listing, ManifestPart, TOGETHER_BYTES};
-use super::reading::{BatchBytes, Void};
 use crate::delta::chunks::SLOT_BYTES;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{CHUNKS, HASHES, MANIFEST, TREE, is_packed};
@@ -101,7 +101,7 @@ pub(crate) enum WorkStep {
     Read(BatchPlan, ReadMode),
 }
 
-/// What is done with a batch that is read.
+/// Uses of a batch that is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadMode {
     /// Whether its blocks' values are not known.

@@ -15,12 +15,14 @@ use fairwave_host::{Held, Lock, Session};
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 
+use super::batch_bytes::BatchBytes;
 use super::given_bytes::MAX_RANGES;
+use super::gone::Gone;
 use super::list_options::ListOptions;
 use super::listing::{BatchPlan, Draft, MAX_MANIFEST_BYTES, ManifestPart, SharedParts};
 use super::packer::Packer;
 use super::read_turns::ReadTurns;
-use super::reading::{BatchBytes, Disk, Gone, PackBlock};
+use super::reading::{Disk, PackBlock};
 use super::roots::{GivenPaths, Roots};
 use super::scan::scan;
 use super::schedule::{ReadMode, Schedule, WorkStep};

@@ -182,7 +182,7 @@ fn source__files_that_change_fail_alone() {
             fs::remove_file(at(1)).unwrap();
             fs::write(at(2), "shorter").unwrap();
             fs::write(at(3), vec![7; 40]).unwrap();
-            // The same inode with more bytes: it counts as one that grows.
+            // More bytes in one inode: the file counts as growing.
             fs::write(at(4), vec![7; 90]).unwrap();
             fs::remove_file(at(5)).unwrap();
             fs::create_dir(at(5)).unwrap();

@@ -9,7 +9,7 @@ use rustix::fs::fstat;
 
 use super::shared::{FoundFile, Shared, temporary};
 use crate::format::results::FileAction;
-use crate::give::reading::Gone;
+use crate::give::gone::Gone;
 use crate::give::scan::identity;
 use crate::sftp::client::{CHUNK_BYTES, FarKind, FarStat, MAX_IN_FLIGHT, WINDOW_BYTES};
 
