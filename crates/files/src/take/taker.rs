@@ -179,6 +179,9 @@ impl Taker {
                 }
                 Ended::Failed(error.to_string())
             })?;
+            if self.threads.has_lost_one() {
+                return Err(Ended::Failed("a thread that writes files panicked: please report its message".to_owned()));
+            }
             self.hand_out();
             self.ask();
             if self.state.is_listed() && self.plan.unresolved() == 0 {

@@ -117,6 +117,14 @@ impl DiskThreads {
         self.open_of_holes < MAX_WORKERS
     }
 
+    /// Whether a thread has ended before its work was: it panicked, and what it had will never be reported.
+    pub(crate) fn has_lost_one(&self) -> bool {
+        let writers = self.writers.as_ref();
+        writers.is_some_and(|writers| {
+            writers.committer.is_finished() || writers.workers.iter().any(JoinHandle::is_finished)
+        }) || self.reader.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
     /// Stops the committer from waiting for more. Returns whether it received that.
     pub(crate) fn flush(&self) -> bool {
         self.writers.as_ref().is_some_and(|writers| writers.group.send(GroupJob::Flush).is_ok())
@@ -147,5 +155,23 @@ impl DiskThreads {
         let given_back = disk.temps.give_back();
         let _ = disk.journal.append(&[], disk.temps.stamps(given_back));
         Some(disk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_testing::wait_for;
+
+    #[test]
+    fn has_lost_one__if_a_thread_panicked() {
+        let (work, jobs) = unbounded::<DiskJob>();
+        let (news, _heard) = unbounded();
+        let mut threads = DiskThreads::new(work, jobs.clone(), news, BufferPool::of_process());
+        let waits = move || assert!(jobs.recv().is_err(), "a job that it cannot do");
+        threads.reader = Some(thread::spawn(waits));
+        assert!(!threads.has_lost_one());
+        threads.send(DiskJob::Leave);
+        wait_for("its end", || threads.has_lost_one());
     }
 }
