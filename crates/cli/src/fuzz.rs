@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::common::terminal;
 use crate::machine::status;
-use crate::transfer::cp::message::{CpReply, CpRequest, What, receive, send};
+use crate::transfer::cp::message::{CpReply, CpRequest, CpTask, receive, send};
 
 /// Random inputs in `cargo test`, unless BOLERO_RANDOM_ITERATIONS is set.
 const ITERATIONS: usize = 2000;
@@ -31,9 +31,9 @@ fn cp_ask() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
         for ask in read::<CpRequest>(input) {
             let paths = match ask.what {
-                What::Give(paths) | What::List { paths, .. } => paths,
-                What::Copy { arguments, lists, .. } => [arguments, lists].concat(),
-                What::Take { place, .. } => vec![place],
+                CpTask::Give(paths) | CpTask::List { paths, .. } => paths,
+                CpTask::Copy { arguments, lists, .. } => [arguments, lists].concat(),
+                CpTask::Take { place, .. } => vec![place],
             };
             for path in paths {
                 if let Ok(text) = path.to_os_string() {

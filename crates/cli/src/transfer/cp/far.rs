@@ -24,7 +24,7 @@ use fairwave_units::Rate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::identity::identity;
-use super::message::{self, CpReply, CpRequest, FarEntry, RemotePath, What};
+use super::message::{self, CpReply, CpRequest, CpTask, FarEntry, RemotePath};
 use super::place::Target;
 use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::interrupt;
@@ -49,7 +49,7 @@ pub(crate) struct FarCopy {
     pub(crate) arguments: Vec<OsString>,
     /// Contents of the files that they name.
     pub(crate) lists: Vec<Vec<u8>>,
-    /// Where the sources are, if not here.
+    /// The machine of the sources, unless it is this one.
     pub(crate) from: Option<(Ticket, FarRoute)>,
 }
 
@@ -63,10 +63,10 @@ pub(crate) fn run(copy: fn(FarCopy) -> Done) -> Done {
             "this option is internal: run `fairwave cp` instead",
         )
     })?;
-    if let What::List { paths, is_recursive } = &ask.what {
+    if let CpTask::List { paths, is_recursive } = &ask.what {
         return list(paths, *is_recursive);
     }
-    if let What::Copy { arguments, lists, ticket } = ask.what {
+    if let CpTask::Copy { arguments, lists, ticket } = ask.what {
         let copy = copy_of(&arguments, &lists, ticket.as_deref()).and_then(|far| {
             message::send(&mut io::stdout().lock(), &CpReply::Begun)?;
             terminal::take_stdout();
@@ -233,7 +233,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
 }
 
 /// The files to give or take, with a name that is the same at the next call.
-fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure> {
+fn share(what: &CpTask, session: Terms) -> Result<(Share, ShareId), CommandFailure> {
     let path = |path: &RemotePath| {
         path.to_os_string()
             .map(|path| home_relative(PathBuf::from(path)))
@@ -241,7 +241,7 @@ fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure
             .map_err(|error| CommandFailure::Usage(format!("a path: {}", plain(&error))))
     };
     match what {
-        What::Give(paths) => {
+        CpTask::Give(paths) => {
             let mut expanded = Vec::new();
             for path in paths.iter().map(path) {
                 let found = expand(&path?).map_err(|error| CommandFailure::Usage(error.to_string()))?;
@@ -252,8 +252,8 @@ fn share(what: &What, session: Terms) -> Result<(Share, ShareId), CommandFailure
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
-        What::List { .. } | What::Copy { .. } => Err(CommandFailure::Usage("it is not shared".to_owned())),
-        What::Take { place, is_single, is_dry, durable, keeps_links, deletes, archives } => {
+        CpTask::List { .. } | CpTask::Copy { .. } => Err(CommandFailure::Usage("it is not shared".to_owned())),
+        CpTask::Take { place, is_single, is_dry, durable, keeps_links, deletes, archives } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
             let Target { directory, rename, may_be_own } = Target::read(&place, *is_single);

@@ -22,7 +22,7 @@ const MOST_BYTES: u32 = 16 << 20;
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CpRequest {
     pub(crate) version: u32,
-    pub(crate) what: What,
+    pub(crate) what: CpTask,
     /// The far end's own capacity, bit/s.
     pub(crate) capacity_bps: Option<f64>,
     /// The ports that it may listen at.
@@ -49,7 +49,7 @@ pub(crate) struct CpRequest {
 /// Which way files go.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum What {
+pub(crate) enum CpTask {
     /// The far end gives these paths.
     Give(Vec<RemotePath>),
     /// The far end lists these paths. One that does not know of it ends without a reply.
@@ -122,7 +122,7 @@ pub(crate) enum CpReply {
 
 impl CpRequest {
     /// A request with the defaults of the other fields.
-    pub(crate) fn of(what: What) -> Self {
+    pub(crate) fn of(what: CpTask) -> Self {
         Self {
             version: VERSION,
             what,
@@ -237,7 +237,7 @@ mod tests {
     fn receive__reads_what_send_wrote() {
         let ask = CpRequest {
             version: VERSION,
-            what: What::Give(vec![RemotePath::new(OsStr::from_bytes(b"a\xff\n")), RemotePath::new(OsStr::new(""))]),
+            what: CpTask::Give(vec![RemotePath::new(OsStr::from_bytes(b"a\xff\n")), RemotePath::new(OsStr::new(""))]),
             capacity_bps: Some(1e9),
             ports: Some((5000, 5010)),
             is_plain: false,
@@ -254,7 +254,7 @@ mod tests {
         send(&mut bytes, &ask).unwrap();
         let read: CpRequest = receive(&mut bytes.as_slice()).unwrap();
         assert_eq!(read, ask);
-        let What::Give(paths) = read.what else { panic!("{read:?}") };
+        let CpTask::Give(paths) = read.what else { panic!("{read:?}") };
         assert_eq!(paths[0].to_os_string().unwrap().as_bytes(), b"a\xff\n");
     }
 

@@ -38,7 +38,7 @@ use far::FarCopy;
 use far_lines::FarLines;
 use identity::identity;
 use install::Install;
-use message::{CpRequest, What};
+use message::{CpRequest, CpTask};
 use place::{CpPlace, Target};
 use sftp::SftpCopy;
 use ssh::{FarEnd, SshCall};
@@ -173,7 +173,7 @@ fn copy(screen: &Screen, args: &Args, choice: Choice, lists: Vec<Vec<u8>>, way: 
             done
         }
         CopyDirection::Send { from, host, to } => {
-            let what = What::Take {
+            let what = CpTask::Take {
                 place: message::RemotePath::new(to),
                 // The inside of a directory is several things.
                 is_single: from.len() == 1 && choice.names.is_none(),
@@ -211,9 +211,9 @@ fn copy(screen: &Screen, args: &Args, choice: Choice, lists: Vec<Vec<u8>>, way: 
     }
 }
 
-/// What the machine with the sources does.
-fn give(from: &[OsString]) -> What {
-    What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect())
+/// Work of the machine with the sources.
+fn give(from: &[OsString]) -> CpTask {
+    CpTask::Give(from.iter().map(|path| message::RemotePath::new(path)).collect())
 }
 
 /// Fetches sources of another machine.
@@ -270,7 +270,7 @@ pub(crate) fn list(
     found: &mut dyn FnMut(&ListedEntry<'_>) -> Done,
 ) -> Done {
     let paths = paths.iter().map(|path| message::RemotePath::new(path)).collect();
-    let request = CpRequest::of(What::List { paths, is_recursive });
+    let request = CpRequest::of(CpTask::List { paths, is_recursive });
     ssh::list(&ssh.call(host, request), found)
 }
 
@@ -315,7 +315,7 @@ fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
     }
 }
 
-fn ask(args: &Args, what: What) -> CpRequest {
+fn ask(args: &Args, what: CpTask) -> CpRequest {
     CpRequest {
         capacity_bps: args.link.capacity.map(fairwave_units::Rate::as_bps),
         ports: args.port.as_ref().map(|ports| (*ports.0.start(), *ports.0.end())),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use fairwave_host::Carriers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::message::{RemotePath, What};
+use super::message::{CpTask, RemotePath};
 use super::ssh::{self, FarEnd, SshCall};
 use super::ssh_process;
 use crate::common::failure::{CommandFailure, Done};
@@ -35,11 +35,11 @@ pub(super) struct Call {
 }
 
 /// Copies from a far end, or within the machine of the destination.
-pub(super) fn run(screen: &Screen, from: Option<FarEnd>, call: Call, taker: impl FnOnce(What) -> SshCall) -> Done {
+pub(super) fn run(screen: &Screen, from: Option<FarEnd>, call: Call, taker: impl FnOnce(CpTask) -> SshCall) -> Done {
     let paths = |all: Vec<OsString>| all.iter().map(|path| RemotePath::new(path)).collect();
     let lists = call.lists.into_iter().map(OsString::from_vec).collect();
     let ticket = from.as_ref().map(|from| from.ticket.to_string());
-    let taker = taker(What::Copy { arguments: paths(call.arguments), lists: paths(lists), ticket });
+    let taker = taker(CpTask::Copy { arguments: paths(call.arguments), lists: paths(lists), ticket });
     let done = ssh::begin_copy(&taker).and_then(|child| attend(screen, from.as_ref(), &taker, child));
     if let Some(lines) = &taker.lines {
         lines.finish();
