@@ -113,7 +113,7 @@ class World:
             child.wait()
 
     def sshd(self, host: str, only: str = "") -> None:
-        """Starts the sshd of a host: commands begin in its home, with nothing of the host's user."""
+        """Starts the sshd of a host: commands start in its home, without the environment of the host's user."""
         shell = self.place / f"{host}-shell"
         home = self.home(host)
         shell.write_text(
@@ -353,7 +353,7 @@ def users(command: Path) -> Iterator[tuple[str, str]]:
 
 
 def shown(here: World, status: list[str], at_node: dict[str, Any]) -> dict[str, Any]:
-    """What the daemon shows to root."""
+    """Status of the daemon, as root sees it."""
     done = here.start("s", status, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **at_node)
     output, _ = done.communicate(timeout=LIMIT_S)
     found: dict[str, Any] = json.loads(output)
@@ -361,7 +361,7 @@ def shown(here: World, status: list[str], at_node: dict[str, Any]) -> dict[str, 
 
 
 def rates(here: World, status: list[str], at_node: dict[str, Any]) -> dict[int, float]:
-    """What each user's sessions send, by the daemon, in bit/s."""
+    """Sent rates by user, from the daemon, in bit/s."""
     return {user["user"]: user["sent_bps"] for user in shown(here, status, at_node)["users"] if user["sent_bps"] > 0}
 
 

@@ -1,4 +1,4 @@
-"""Transfers for asyncio: each in a thread of its own, and stopped when its task is cancelled."""
+"""Transfers for asyncio: each runs in its thread, and stops when its task is cancelled."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _filled(function: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if filled[name] not in (None, False) and not filled[needed]:
             raise ValueError(f"{name}: requires {needed}")
     for name in ("include", "exclude"):
-        # A text is a sequence of texts, too: its letters.
+        # A string is also a sequence of strings: its characters.
         patterns = filled[name]
         filled[name] = [patterns] if isinstance(patterns, str) else list(patterns)
     filled["compress"] = str(filled["compress"])

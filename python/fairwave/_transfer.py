@@ -77,7 +77,7 @@ class Progress:
 
 
 class Cancel(Protocol):
-    """What stops a transfer: a `threading.Event`, or anything else with its ``is_set``."""
+    """Stops a transfer: a `threading.Event`, or any object with its ``is_set``."""
 
     def is_set(self) -> bool:
         """Return whether the transfer has to stop."""
@@ -273,7 +273,7 @@ def transferred(outcome: _core.Transferred) -> Transfer:
 
 def as_paths(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Return one path or several as a list."""
-    # A text is a sequence of texts, too: its letters.
+    # A string is also a sequence of strings: its characters.
     all_paths = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     return [os.fspath(one) for one in all_paths]
 

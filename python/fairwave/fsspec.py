@@ -34,7 +34,7 @@ class FairwaveFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """The share of a ticket.
 
     A file that is opened is first fetched whole, to a cache, and verified; then ranges are read from there. It is
-    fetched again only if it has changed. Paths are those of `fairwave.ls`: they begin with the name of the served file
+    fetched again only if it has changed. Paths are those of `fairwave.ls`: they start with the name of the served file
     or directory.
 
     Args:

@@ -54,7 +54,7 @@ def test_options__choose_files_in_both_directions(tmp_path: Path, inbox: fw.Serv
     fw.put(tree, inbox.ticket)
     # A text is one pattern.
     fw.get(inbox.ticket, tmp_path / "there", include="*/", exclude=["+ *.tmp", "- *"])
-    # A share begins with the name of its directory.
+    # Paths of a share start with the name of its directory.
     assert files_below(tmp_path / "there") == ["inbox/tree/b.tmp"]
     fw.get(inbox.ticket, tmp_path / "large", min_size=50_000)
     assert files_below(tmp_path / "large") == ["inbox/tree/below/c.h5"]
@@ -185,7 +185,7 @@ def test_cancel__ends_the_wait_for_a_server(tmp_path: Path) -> None:
         ticket = server.ticket
     stop = threading.Event()
     stop.set()
-    # The datagrams are received, and there is no answer.
+    # The socket receives the datagrams and does not answer.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(here)
         with pytest.raises(fw.TransferError, match="the transfer was stopped"):

@@ -1,1 +1,1 @@
-"""Fairwave beside others: networks of namespaces, the tools that are measured in them, and the reports."""
+"""Fairwave next to others: networks of namespaces, the tools that are measured in them, and the reports."""

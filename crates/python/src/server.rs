@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-/// The ticket options of a call; `None` if it has none.
+/// The ticket options of a call; `None` without any.
 fn validity(expires_s: Option<f64>, is_once: bool) -> PyResult<Option<Validity>> {
     let lasts_s = match expires_s {
         None => Validity::default().lasts_s,

@@ -5,7 +5,7 @@ use fairwave_units::{Rate, Time};
 
 use crate::{MeanWindow, Scenario, ScenarioError, SessionSpec};
 
-/// What an allocation maximises.
+/// Objective of an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Objective {
     /// The lowest rates first (Wu 2007, Algorithm 1).

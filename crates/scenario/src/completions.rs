@@ -23,7 +23,7 @@ pub struct CompletionBucket {
     /// Completion times. Omitted from JSON if no session completed.
     #[serde(flatten)]
     pub completion: Option<CompletionSummary>,
-    /// Slowdowns, the completion time over that of the session alone. Omitted from JSON likewise.
+    /// Slowdowns, the completion time relative to an idle network. Omitted from JSON likewise.
     #[serde(flatten)]
     pub slowdown: Option<SlowdownSummary>,
 }
@@ -39,7 +39,7 @@ pub struct SlowdownSummary {
     pub slowdown_p99: f64,
 }
 
-/// The buckets with sessions, by size; none if all sizes are equal.
+/// The buckets with sessions, by size; empty if all sizes are equal.
 pub(crate) fn by_size(sessions: &[SessionSummary]) -> Vec<CompletionBucket> {
     let mut sizes = sessions.iter().filter_map(|session| session.size_bytes);
     let first = sizes.next();
@@ -69,7 +69,7 @@ pub(crate) fn by_size(sessions: &[SessionSummary]) -> Vec<CompletionBucket> {
     lowers.zip(uppers).map(bucket).filter(|bucket| bucket.sessions > 0).collect()
 }
 
-/// Completion time of a session alone: half the round-trip time, and the transmission of its size, with headers, at the
+/// Completion time of a session in an idle network: half the round-trip time, and the transmission of its size, with headers, at the
 /// smallest capacity on its path.
 pub(crate) fn alone_s(scenario: &Scenario, session: &SessionSpec, model: Model) -> Option<f64> {
     let payload_bytes = session.size?.get() as f64;

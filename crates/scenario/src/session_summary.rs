@@ -50,7 +50,7 @@ pub struct SessionSummary {
     /// Payload to deliver. Omitted from JSON for a session without a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// `completion_s` over that of the session alone: half the round-trip time and the transmission at the smallest
+    /// `completion_s` relative to an idle network: half the round-trip time and the transmission at the smallest
     /// capacity on its path. Omitted from JSON if it did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<f64>,

@@ -8,7 +8,7 @@ use fairwave_units::Time;
 use crate::table::Schema;
 use crate::{Cell, Mean, Row, Seeds, Study, StudyCall, StudyError, Table};
 
-/// The file of a scenario, its variant, and whether the link drops or delays packets by a rule of its own, which
+/// The file of a scenario, its variant, and whether the link drops or delays packets by its rule, which
 /// excludes schemes with a rule of the link.
 const SCENARIOS: [(&str, &str, bool); 12] = [
     ("league", "clean", false),
@@ -99,7 +99,7 @@ impl League {
         self.entries.len() * SEEDS as usize
     }
 
-    /// Whether there are no runs: never, once planned.
+    /// Always false for a planned league, which has runs.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -44,7 +44,7 @@ class Remote:
                 answer(rest)
 
     def on_extensions(self, _: str) -> None:
-        """Use none of git-annex's extensions."""
+        """Decline all of git-annex's extensions."""
         self._say("EXTENSIONS")
 
     def on_listconfigs(self, _: str) -> None:

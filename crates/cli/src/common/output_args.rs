@@ -17,7 +17,7 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// The same, or with errors only.
+    /// This choice, or errors only.
     pub(crate) fn or_quiet(self, is_quiet: bool) -> Self {
         if is_quiet && !self.json && !self.is_verbose() { Self { quiet: true, ..self } } else { self }
     }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Count only the sessions active at this time, with their demands then [default: all sessions]
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
     at: Option<Duration>,
-    /// What is maximised: the lowest rates first, or the sum of weight x log(rate)
+    /// Objective: maximise the lowest rates first, or the sum of weight x log(rate)
     #[arg(long, value_enum, default_value_t)]
     objective: ObjectiveArg,
     /// Seed of the first draw, replacing the file's

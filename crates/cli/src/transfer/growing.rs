@@ -7,7 +7,8 @@ use crate::common::interrupt;
 
 /// Min time between two copies.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A copy reads all of a file at both ends to prove what is there: it takes at most a fifth of the time.
+/// Pause after a copy, in times of its length. Each copy reads the whole file at both ends to prove the existing part:
+/// it takes at most a fifth of the time.
 const REST: u32 = 4;
 /// Max delay until an interrupt is noticed.
 const TICK: Duration = Duration::from_millis(50);

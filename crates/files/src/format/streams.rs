@@ -14,7 +14,7 @@ pub(crate) const RESULTS: u32 = 3;
 /// The stream of the lists of the blocks' chunks. A giver without them refuses every request, and blocks are fetched.
 pub(crate) const CHUNKS: u32 = 4;
 /// The first of the streams of packed blocks, in which the giver chooses the level of compression; behind it there is one
-/// for each level. A giver without them refuses every request, too.
+/// for each level. A giver without them also refuses every request.
 const PACKED: u32 = 8;
 
 /// The stream of blocks that are packed at a level, or as the giver chooses.

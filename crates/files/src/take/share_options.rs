@@ -1,4 +1,4 @@
-//! What a share allows its visitors.
+//! Permissions of a share's visitors.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

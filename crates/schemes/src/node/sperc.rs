@@ -8,7 +8,7 @@
 //! leaves nothing behind.
 //!
 //! Ours: weights (a level is a rate per weight), demands, levels that are never negative, and a tolerance relative to
-//! the level. The authors' simulators have none of these, and a tolerance of 1e-7.
+//! the level. The authors' simulators do without these and use a tolerance of 1e-7.
 
 use fairwave_units::Duration;
 
@@ -58,7 +58,7 @@ pub const CONTROL_LATE: TypedOption<Duration> = time(
 /// Share by which levels must differ to count as different: equal levels would change places forever.
 const TOLERANCE: f64 = 1e-7;
 
-/// What limits a session, in the view of one capacity.
+/// Limit of a session, in the view of one capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limited {
     /// This capacity: state B of the paper.
@@ -71,7 +71,7 @@ pub enum Limited {
 /// The fields of a control packet for one capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hop {
-    /// What limits the session there.
+    /// Limit of the session there.
     pub limited: Limited,
     /// Its allocation there, per weight, in bit/s.
     pub allocation_bps: f64,
@@ -137,7 +137,7 @@ impl Sums {
 pub struct Meter {
     capacity_bps: f64,
     sums: Sums,
-    /// The same for the sessions seen in this round.
+    /// Sums over the sessions seen in this round.
     seen: Sums,
     /// Largest allocation of a session limited elsewhere, in this round and the one before: MaxE.
     most_bps: f64,

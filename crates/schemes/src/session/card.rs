@@ -1,7 +1,7 @@
 //! CARD: congestion avoidance using round-trip delay (Jain 1989), as textbooks give it: every two round trips the window
 //! moves, down if window and delay moved the same way, else up.
 //!
-//! It has no slow start, and says nothing of losses: a loss halves the window (ours).
+//! It has no slow start and no rule for losses: a loss halves the window (ours).
 
 use super::event::{Ack, Loss};
 use super::tcp_options::LINUX_TCP;

@@ -57,7 +57,7 @@ impl<R> HyStart<R> {
             self.round = ack.round;
             self.last = self.current.take();
             self.samples = 0;
-            // The round in which the phase began counts as well.
+            // The round in which the phase started counts as well.
             if let Phase::Conservative { rounds, .. } = &mut self.phase {
                 *rounds += 1;
                 if *rounds >= CONSERVATIVE_ROUNDS {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn follow__grows_by_a_quarter_and_ends_after_five_rounds() {
-        // Two packets, eight more in the first round, seven in the second, and a quarter when the phase begins.
+        // Two packets, eight more in the first round, seven in the second, and a quarter when the phase starts.
         let mut session = after(&[50, 70], 8);
         assert_eq!(session.allowance().window_packets, 17.25);
         for round in 2..6 {

@@ -120,7 +120,7 @@ class StorageObject(StorageObjectRead, StorageObjectWrite, StorageObjectGlob):
         return None
 
     def cleanup(self) -> None:
-        """Leave nothing: there are no other local files."""
+        """Do nothing: the plug-in keeps no other local files."""
 
     def exists(self) -> bool:
         """Return whether the share has the path."""

@@ -16,7 +16,7 @@ const MAX_LINE_BYTES: u64 = 64 << 10;
 /// Waiting time for the last lines. A connection that ssh shares with later calls may hold stderr for hours.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where the lines of a far end go.
+/// Destination of a far end's lines.
 pub(super) struct FarLines {
     is_json: bool,
     /// Whether nobody reads stdout.
@@ -80,7 +80,7 @@ impl FarLines {
 
 /// Prints a line of JSON, if it is one.
 fn print_object(text: &str) -> Done {
-    // Controls between its words are no harm to readers, but these lines never have any.
+    // JSON allows control characters between its tokens, but these lines never contain any.
     if serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_err() || text.contains(['\t', '\r'])
     {
         say(text);

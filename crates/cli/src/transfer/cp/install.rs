@@ -38,7 +38,7 @@ fn prelude() -> String {
     )
 }
 
-/// The command that runs a copy with one of these hashes; exit status 127 if there is none.
+/// The command that runs a copy with one of these hashes; exit status 127 without such a copy.
 pub(super) fn run_command(hashes: &[String], arguments: &str) -> String {
     format!(
         "sh -c '{}; own \"$c\" d && own \"$d\" d && own \"$f\" f && case $(sum < \"$f\") in {}) exec \"$f\" {arguments};; esac; \
@@ -259,7 +259,7 @@ mod tests {
         assert!(from.command_for(other).is_err_and(|reason| reason.contains("SHA256SUMS: no such file")));
     }
 
-    /// One that says nothing, one that says what it is and does not read, and one that reads and does not answer.
+    /// Far ends that send nothing, that send their kind and do not read, and that read and do not answer.
     #[test]
     fn copy__ends_when_nothing_moves() {
         let hello = format!("echo {AT} $(uname -sm)");

@@ -31,11 +31,11 @@ pub(super) struct SshCall {
     pub(super) ssh: String,
     /// The far end's command, if the user names it.
     pub(super) remote_command: Option<String>,
-    /// Whether the far end gets a copy of this command if it has none.
+    /// The copy of this command that a far end without one gets.
     pub(super) install: Option<Install>,
     pub(super) host: String,
     pub(super) request: CpRequest,
-    /// Where the lines of its stderr go, if not to stderr as they are.
+    /// Destination of the lines of its stderr; `None` passes them on unchanged.
     pub(super) lines: Option<Arc<FarLines>>,
 }
 

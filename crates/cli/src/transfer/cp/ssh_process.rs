@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// and at first: it mostly ends within some milliseconds.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 
-/// What has moved over an ssh, as the one that waits for it sees it.
+/// Progress of an ssh, shared with the thread that watches it.
 pub(super) struct Moved {
     begun: Instant,
     last: Mutex<Instant>,
@@ -28,7 +28,7 @@ impl Moved {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether nothing has for too long. What ssh itself holds is less than what it took before: it needs no longer.
+    /// Whether nothing has moved for too long. ssh buffers less than it took before, so it needs no longer for that.
     fn is_overdue(&self) -> bool {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.elapsed() > self.within.max(last.duration_since(self.begun))

@@ -72,7 +72,7 @@ fn cp__between_two_other_machines() {
     let end = events.last().unwrap();
     assert_eq!((end["event"].as_str(), end["carrier"].as_str()), (Some("done"), Some("udp")), "{end}");
     assert!(host.tree("b/in/tree") == host.tree("a/tree"));
-    // A name there, patterns of this machine, wildcards of the first, and one machine alone.
+    // A name there, patterns of this machine, wildcards of the first, and a single machine.
     let done = cp(&["a:tree/many/1.txt", "b:new name"]);
     done.good();
     assert!(done.stderr().contains("1 file, 10 B in "), "{}", done.stderr());

@@ -84,7 +84,7 @@ fn install__of_what_others_planted_nothing_runs() {
         host.install(&ssh, &[]).good();
         starts_over();
     }
-    // Where others may write, or which is theirs.
+    // A directory that others may write, or that belongs to them.
     plant(0o700);
     set_mode(&host.cache("server"), 0o770);
     let refuses = || {

@@ -171,7 +171,7 @@ fn delete__nothing_if_the_source_cannot_be_read_whole() {
     assert_eq!(paths(&host, "here"), ["/outside", "/tree/a", "/tree/d/b", "/tree/log"]);
 }
 
-/// What is replaced or deleted stays under the backup's name, with every command and direction.
+/// Replaced and deleted entries stay under the backup's name, with every command and direction.
 #[test]
 fn backup__with_every_command_and_direction() {
     let host = Host::new();

@@ -153,7 +153,7 @@ impl Directories {
         Self { makes_none, ..self }
     }
 
-    /// What is in the way of a directory is deleted, if `replaces`.
+    /// Sets whether an entry in the way of a directory is deleted.
     pub(crate) fn replacing(self, replaces: bool) -> Self {
         Self { replaces, ..self }
     }

@@ -128,7 +128,7 @@ pub(crate) struct Report {
     pub(crate) cut: Option<Arc<TakenFile>>,
     /// Pieces of which the lists of chunks are here, with what the older file has of them.
     pub(crate) listed: Vec<(ParcelBlock, Arc<[CopiedRange]>)>,
-    /// What became of packed blocks.
+    /// Result of unpacking its blocks.
     pub(crate) expanded: Option<Expanded>,
     /// Files with their complete blocks.
     pub(crate) rehashed: Vec<(Arc<TakenFile>, BlockMap)>,

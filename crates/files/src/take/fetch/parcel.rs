@@ -58,7 +58,7 @@ pub(crate) enum ParcelKind {
     Chunks,
 }
 
-/// What became of packed blocks.
+/// Result of unpacking the blocks of a parcel.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     /// Blocks that the giver does not send in this way.

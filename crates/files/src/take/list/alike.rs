@@ -43,7 +43,7 @@ impl Alike {
         RelativePath::new(paths.get(&key(bytes, meta))?).ok()
     }
 
-    /// Looks at it all, except at what other file systems have. What cannot be read has no files.
+    /// Walks the whole tree within its file system. Unreadable directories count as empty.
     fn look(tree: &Tree, own: Option<&OwnPlaces>) -> AlikePaths {
         let (mut found, mut waiting) = (HashMap::new(), vec![Vec::new()]);
         let (mut entries, mut path_bytes, mut device) = (0, 0, None);

@@ -83,7 +83,7 @@ pub(crate) struct TakePlan {
     layout: Layout,
     claims: PathClaims,
     directories: Option<Directories>,
-    /// Where new files are looked for under other names, if they are.
+    /// Index of existing files under other names, with `--fuzzy`.
     alike: Option<Alike>,
     links: Vec<PlannedSymlink>,
     /// Reads the attributes of an archive.

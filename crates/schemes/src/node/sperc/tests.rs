@@ -107,7 +107,7 @@ fn chain(links: usize, reversed: bool) -> Network {
 #[test]
 fn round__chains_take_at_most_a_round_per_level() {
     for links in [3, 5, 8] {
-        // What the session of the link before leaves of link k, halved: 10 / 2, (20 - 5) / 2, (30 - 7.5) / 2 ...
+        // Remainder of link k after the session of the link before, halved: 10 / 2, (20 - 5) / 2, (30 - 7.5) / 2 ...
         let mut pairs = vec![5.0];
         for k in 2..links {
             pairs.push((10.0 * k as f64 - pairs[k - 2]) / 2.0);

@@ -26,7 +26,7 @@ pub(super) struct Fake {
     pub(super) streams: [Vec<u8>; 3],
     /// Lists of chunks, of each block.
     pub(super) lists: Vec<Vec<u8>>,
-    /// What each block is when it is packed, if blocks are.
+    /// The frame of each block, if blocks are packed.
     pub(super) frame: Option<Vec<u8>>,
 }
 

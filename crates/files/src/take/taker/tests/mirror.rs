@@ -126,7 +126,7 @@ fn mirror__replaces_entries_of_another_kind() {
     assert_eq!(run.outcome.files_deleted, 7);
     let all = ["data/", "data/d/", "data/d/x/", "data/d/x/y", "data/f", "data/l"];
     assert_eq!(taken(&world), all);
-    // What may not be deleted keeps its directory.
+    // A directory with an entry that may not be deleted stays.
     for (get, stays) in [
         (Get { deletes: Some(Deletions { most: 1, ..ALL }), ..Get::default() }, "data/f/in"),
         (Get { filter: excluding(&["deep"]), ..mirror() }, "data/f/in/deep"),
