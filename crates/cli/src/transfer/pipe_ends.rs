@@ -107,7 +107,13 @@ impl PipeFile {
         // Its reader may take any time.
         interrupt::be_abrupt();
         let failed = |error: &io::Error| CommandFailure::writing(error);
-        let mut from = File::open(self.directory.join(OUTPUT)).map_err(|error| failed(&error))?;
+        let mut from = match File::open(self.directory.join(OUTPUT)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let message = "stdout (-): no file was copied\nhint: --max-size, --exclude and the like leave none";
+                return Err(CommandFailure::Run(message.to_owned()));
+            }
+            opened => opened.map_err(|error| failed(&error))?,
+        };
         let mut to = io::stdout().lock();
         io::copy(&mut from, &mut to).and_then(|_| to.flush()).map_err(|error| failed(&error))
     }

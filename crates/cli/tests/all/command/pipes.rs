@@ -39,6 +39,12 @@ fn cp__stdin_to_a_file_and_a_file_to_stdout() {
     let says = "the source is not one file, and only one can be taken";
     assert!(out.code() == Some(1) && out.stderr().contains(says), "{}", out.stderr());
     assert!(out.0.stdout.is_empty());
+    let none = piped(&host, "in", &["cp", "--ssh", &ssh, "--max-size", "1k", "server:dir/x.tar", "-"]);
+    assert!(
+        none.code() == Some(1) && none.stderr().contains("stdout (-): no file was copied\nhint: "),
+        "{}",
+        none.stderr()
+    );
     for (args, says) in [
         (&["-", "in", "to/"][..], "stdin (-) is copied by itself, and 2 sources were given"),
         (&["in", "in", "-"], "stdout (-) takes one file, and 2 sources were given"),
