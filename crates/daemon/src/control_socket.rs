@@ -9,7 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use fairwave_host::control_socket::{
     Answer, CONTROL_VERSION, MAX_CLOCK_DIFFERENCE, MAX_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns,
-    other_version, send_with,
+    other_version,
 };
 use fairwave_node::MachineLimits;
 use fairwave_table::{DaemonSegment, ROWS, VERSION};
@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::bind::BoundSocket;
 use crate::news::{Shared, TickerEvent, VisitorId};
 use crate::shown::snapshot;
-use crate::visitor::{Heard, Visitor};
+use crate::visitor::{Heard, Visitor, send_with};
 
 /// The open connections.
 pub(crate) struct ControlSocket {

@@ -1,12 +1,14 @@
 //! A connection of the control socket.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairwave_host::control_socket::{MAX_QUESTION_BYTES, Question};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg};
 
 /// A connected process, identified by the system.
 pub(crate) struct Visitor {
@@ -133,6 +135,20 @@ impl Visitor {
     pub(crate) fn renew(&mut self) {
         self.came = Instant::now();
     }
+}
+
+/// Sends a line with descriptors behind it. Whether it went whole.
+pub(crate) fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::Result<bool> {
+    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !borrowed.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+        return Err(io::Error::other("more than two descriptors"));
+    }
+    let text = format!("{line}\n");
+    let sent =
+        sendmsg(stream, &[IoSlice::new(text.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(sent == text.len())
 }
 
 #[cfg(test)]

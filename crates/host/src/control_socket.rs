@@ -12,19 +12,16 @@
 //!
 //! The connection of a process that has joined stays open: when it closes, the process or the daemon is gone.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
-};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, recvmsg};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -165,8 +162,7 @@ impl ControlStream {
             return Err(nobody(io::Error::other("the path of a socket must be at most 107 bytes")));
         }
         let stream = UnixStream::connect(socket).map_err(nobody)?;
-        let who = rustix::net::sockopt::socket_peercred(&stream).map_err(|errno| nobody(errno.into()))?;
-        let (user, pid) = (who.uid.as_raw(), who.pid.as_raw_nonzero().get().unsigned_abs());
+        let (user, pid) = crate::sys::peer(&stream).map_err(nobody)?;
         let mine = rustix::process::geteuid().as_raw();
         if user != 0 && user != mine && Some(user) != system_owner(socket) {
             return Err(ControlError::Stranger { socket: socket.to_owned(), user });
@@ -245,7 +241,7 @@ impl ControlStream {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let came =
-                recvmsg(&self.stream, &mut [IoSliceMut::new(&mut room)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+                recvmsg(&self.stream, &mut [IoSliceMut::new(&mut room)], &mut ancillary, crate::sys::CLOSE_ON_EXEC)?;
             for message in ancillary.drain() {
                 if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                     self.descriptors.extend(descriptors);
@@ -257,20 +253,6 @@ impl ControlStream {
             self.read.extend_from_slice(&room[..came.bytes]);
         }
     }
-}
-
-/// Sends a line with descriptors behind it. Whether it went whole.
-pub fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::Result<bool> {
-    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !borrowed.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return Err(io::Error::other("more than two descriptors"));
-    }
-    let text = format!("{line}\n");
-    let sent =
-        sendmsg(stream, &[IoSlice::new(text.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-    Ok(sent == text.len())
 }
 
 /// The error of both ends about an unknown version.

@@ -113,6 +113,8 @@ mod share_id;
 mod state;
 mod status;
 mod stream;
+#[allow(unexpected_cfgs, reason = "`fairwave_portable` is a flag of the build")]
+mod sys;
 mod thread_waker;
 mod ticket;
 mod visitor;

@@ -1,35 +1,29 @@
 //! Wakes a thread that sleeps in a call of the system.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, eventfd};
+use crate::sys::Bell;
 
 /// A descriptor that becomes readable when another thread rings while its owner sleeps. Ringing while the owner is
 /// awake makes no system call.
 pub struct ThreadWaker {
-    fd: OwnedFd,
+    bell: Bell,
     is_awake: AtomicBool,
 }
 
 impl ThreadWaker {
     /// Of a thread that is awake.
     pub fn new() -> std::io::Result<Arc<Self>> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Arc::new(Self { fd, is_awake: AtomicBool::new(true) }))
+        Ok(Arc::new(Self { bell: Bell::new()?, is_awake: AtomicBool::new(true) }))
     }
 
     /// Wakes it, if it sleeps.
     pub fn ring(&self) {
         if !self.is_awake.swap(true, Ordering::AcqRel) {
-            self.write();
+            self.bell.ring();
         }
-    }
-
-    fn write(&self) {
-        // It can only fail because it has been rung 2^64 times.
-        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
     /// It is about to sleep: a later ring wakes it. Check the queues after this.
@@ -41,14 +35,14 @@ impl ThreadWaker {
     /// unread bytes would keep the thread awake forever.
     pub fn wake(&self, is_rung: bool) {
         if self.is_awake.swap(true, Ordering::AcqRel) || is_rung {
-            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+            self.bell.clear();
         }
     }
 }
 
 impl AsFd for ThreadWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.bell.as_fd()
     }
 }
 
@@ -76,7 +70,7 @@ mod tests {
         waker.hush();
         waker.is_awake.store(true, Ordering::SeqCst);
         waker.wake(false);
-        waker.write();
+        waker.bell.ring();
         waker.hush();
         assert!(is_rung(&waker), "it does not sleep");
         waker.wake(true);

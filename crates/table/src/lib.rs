@@ -28,6 +28,7 @@ mod holding;
 mod label;
 mod layout;
 mod mapping;
+#[cfg_attr(not(target_os = "linux"), path = "no_memory.rs")]
 mod memory;
 mod process_row;
 mod process_segment;

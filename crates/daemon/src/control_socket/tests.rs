@@ -184,7 +184,7 @@ fn hear__closes_descriptors_that_come_with_a_question() {
     let mut world = World::new();
     let (id, far) = world.come();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
-    assert!(fairwave_host::control_socket::send_with(&far, "\"status\"", &[writer]).unwrap());
+    assert!(send_with(&far, "\"status\"", &[writer]).unwrap());
     // The pipe ends once its other end is closed everywhere: the test has dropped its own, and the daemon keeps none.
     assert_eq!(world.turn(), [id]);
     assert!(world.control.visitors[&id].waits, "the question was heard");

@@ -11,7 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::check::Check;
 use crate::advertise::advertised;
+use crate::driver::grow;
 use crate::interface::{card_speed, default_routes, interface_addresses, interface_mtu};
+use crate::sys::{granted_buffer, raise_buffer};
 
 /// Receive buffer of a fast receiver, bytes: some 10 ms at 10 Gb/s.
 const BUFFER_BYTES: usize = 16 << 20;
@@ -25,11 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How much the system lets a socket buffer, each way.
 pub(super) fn buffers() -> Vec<Check> {
-    let each = |name: &str, key: &str, granted: io::Result<usize>| {
-        let limit = format!("net.core.{key}");
-        let fix = format!(
-            "echo '{limit} = {BUFFER_BYTES}' | sudo tee /etc/sysctl.d/90-fairwave-{key}.conf && sudo sysctl -w {limit}={BUFFER_BYTES}"
-        );
+    let each = |name: &str, which: &str, granted: io::Result<usize>| {
+        let fix = raise_buffer(which, BUFFER_BYTES);
         match granted {
             Err(error) => Check::fail(name, format!("cannot open a socket: {error}"), "allow UDP sockets"),
             Ok(granted) => {
@@ -39,16 +38,15 @@ pub(super) fn buffers() -> Vec<Check> {
         }
     };
     let socket = || Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
-    // The system doubles what is asked for, for its own needs.
     let receive = socket().and_then(|socket| {
-        socket.set_recv_buffer_size(BUFFER_BYTES)?;
-        Ok(socket.recv_buffer_size()? / 2)
+        grow(BUFFER_BYTES, |bytes| socket.set_recv_buffer_size(bytes))?;
+        Ok(granted_buffer(socket.recv_buffer_size()?))
     });
     let send = socket().and_then(|socket| {
-        socket.set_send_buffer_size(BUFFER_BYTES)?;
-        Ok(socket.send_buffer_size()? / 2)
+        grow(BUFFER_BYTES, |bytes| socket.set_send_buffer_size(bytes))?;
+        Ok(granted_buffer(socket.send_buffer_size()?))
     });
-    vec![each("receive buffer", "rmem_max", receive), each("send buffer", "wmem_max", send)]
+    vec![each("receive buffer", "rmem", receive), each("send buffer", "wmem", send)]
 }
 
 /// Whether the system takes and gives many datagrams at once.
@@ -232,10 +230,8 @@ mod tests {
     #[test]
     fn buffers__name_the_line_that_raises_them() {
         for check in buffers() {
-            let key = if check.name == "receive buffer" { "rmem_max" } else { "wmem_max" };
-            if let Some(fix) = check.fix {
-                assert!(fix.contains(&format!("sudo sysctl -w net.core.{key}=16777216")), "{fix}");
-            }
+            let which = if check.name == "receive buffer" { "rmem" } else { "wmem" };
+            assert!(check.fix.is_none_or(|fix| fix == raise_buffer(which, BUFFER_BYTES)));
         }
     }
 }

@@ -20,7 +20,7 @@ const READ_BYTES: usize = 128 << 10;
 impl Driver {
     /// Takes what has come by tunnels: whether there may be more.
     pub(super) fn receive_by_tunnels(&mut self, now: Time) -> bool {
-        if self.tunnels.fd().is_none() {
+        if self.tunnels.readiness().is_none() {
             return false;
         }
         let mut readable = Vec::new();

@@ -23,3 +23,4 @@ mod visits;
 mod watch;
 
 pub(crate) use run::Driver;
+pub(crate) use socket::grow;

@@ -1,7 +1,6 @@
 //! The thread of an endpoint.
 
 use std::net::IpAddr;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +9,7 @@ use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, SessionId, 
 use fairwave_proto::handshake::{HandshakeError, PendingVisit};
 use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, Transmit, tunnel_of};
 use fairwave_units::{Duration, Rate, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use super::address::canonical;
 use super::attempts::Attempts;
@@ -30,6 +29,7 @@ use crate::membership::{MemberSession, Membership};
 use crate::network_thread::NetworkThread;
 use crate::orders::{EndpointOrder, EndpointShared};
 use crate::session::{Session, SessionFacts};
+use crate::sys::{exact_timers, wait_for};
 use crate::thread_waker::ThreadWaker;
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
@@ -101,8 +101,7 @@ impl Driver {
     /// Runs until it is stopped.
     pub(crate) fn run(mut self) {
         let _here = NetworkThread::enter();
-        // Sleeps end some 50 us later than asked for by default, which costs rate.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        exact_timers();
         loop {
             let (now, is_more) = self.turn();
             if self.is_over(now) {
@@ -520,15 +519,13 @@ impl Driver {
         let is_rung = if let Some(rest) = rest.filter(|_| !is_full) {
             // So much comes that it is cheaper taken together.
             let wait = until(ends).map_or(rest, |wait| wait.min(rest));
-            wait_for([bell], Some(wait))
+            wait_for(&mut [bell], Some(wait))
         } else {
             let events = if is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             let socket = PollFd::new(&self.socket, events);
-            match self.tunnels.fd() {
-                None => wait_for([bell, socket], until(ends)),
-                Some(tunnels) => {
-                    wait_for([bell, socket, PollFd::from_borrowed_fd(tunnels, PollFlags::IN)], until(ends))
-                }
+            match self.tunnels.readiness() {
+                None => wait_for(&mut [bell, socket], until(ends)),
+                Some(tunnels) => wait_for(tunnels.with([bell, socket]).as_mut(), until(ends)),
             }
         };
         self.bell.wake(is_rung);
@@ -558,13 +555,4 @@ impl Arrivals {
         let quarter = Duration::from_secs_f64(buffer as f64 / 8.0 / self.bytes_per_s)?;
         Some(quarter.min(MAX_REST))
     }
-}
-
-/// Sleeps until a descriptor is ready, or for at most `wait`. Returns whether the first is readable.
-fn wait_for<const COUNT: usize>(mut fds: [PollFd<'_>; COUNT], wait: Option<Duration>) -> bool {
-    // Nothing is due so far ahead that the system cannot say it; if it were, asking again would do no harm.
-    let timeout = wait.and_then(|wait| Timespec::try_from(std::time::Duration::from_nanos(wait.as_nanos())).ok());
-    // A signal also wakes it; pending work is looked for in any case.
-    let polled = poll(&mut fds, timeout.as_ref());
-    polled.is_ok_and(|ready| ready > 0) && fds.first().is_some_and(|first| first.revents().contains(PollFlags::IN))
 }

@@ -5,12 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::ReceiveTimestampns;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
 
 use crate::forks::Marked;
+use crate::sys::{force_receive_buffer, granted_buffer, no_timestamps};
 
 /// One UDP port: dual-stack where the system has IPv6. Many datagrams go with one call (GSO), and come so (GRO,
 /// recvmmsg), where the kernel can.
@@ -46,6 +45,8 @@ pub(crate) enum Sent {
 /// Requested size, bytes: at 10 Gb/s it holds some 10 ms.
 const RECEIVE_BUFFER: usize = 16 << 20;
 const SEND_BUFFER: usize = 4 << 20;
+/// A system that refuses this has no buffers.
+const MIN_BUFFER: usize = 64 << 10;
 const TRY_SEGMENTS_AGAIN: Duration = Duration::from_secs(10);
 
 impl Socket {
@@ -61,7 +62,7 @@ impl Socket {
             }
             Some(address) => raw(address),
         })?;
-        let is_v6 = socket2::SockRef::from(&*udp).domain()? == Domain::IPV6;
+        let is_v6 = udp.local_addr()?.is_ipv6();
         let state = state(&udp)?;
         let buffers = buffers(&udp)?;
         Ok(Self { udp, state, is_v6, refused_at: None, buffers })
@@ -157,11 +158,10 @@ impl AsFd for Socket {
 }
 
 /// With all kernel features for datagrams except timestamps: nothing uses them, and with a timestamp, an address and
-/// the length of a batch (GRO) there is no room for the ECN field in the control data of a datagram. A system that
-/// refuses the option (qemu-user does) sets no timestamps either.
+/// the length of a batch (GRO) there is no room for the ECN field in the control data of a datagram.
 fn state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
-    let _ = setsockopt(socket, ReceiveTimestampns, &false);
+    no_timestamps(socket);
     Ok(state)
 }
 
@@ -170,7 +170,7 @@ fn in_use(error: &io::Error) -> bool {
 }
 
 fn raw(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = RawSocket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
+    let socket = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
@@ -181,13 +181,43 @@ fn raw(address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// As large as the system lets them be. Root may go beyond the limits that others have.
 fn buffers(socket: &UdpSocket) -> io::Result<Buffers> {
-    use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size};
-    let raw = socket2::SockRef::from(socket);
-    if set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
-        // Silently less than that, if the limit is lower.
-        raw.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    let raw = SockRef::from(socket);
+    if !force_receive_buffer(socket, RECEIVE_BUFFER) {
+        grow(RECEIVE_BUFFER, |bytes| raw.set_recv_buffer_size(bytes))?;
     }
-    set_socket_send_buffer_size(socket, SEND_BUFFER)?;
-    // The kernel includes its own overhead, and reports twice the size.
-    Ok(Buffers { receive: raw.recv_buffer_size()? / 2, send: raw.send_buffer_size()? / 2 })
+    grow(SEND_BUFFER, |bytes| raw.set_send_buffer_size(bytes))?;
+    let [receive, send] = [raw.recv_buffer_size()?, raw.send_buffer_size()?].map(granted_buffer);
+    Ok(Buffers { receive, send })
+}
+
+/// Sets the size of a buffer. Beyond its limit, Linux silently grants less, and other systems refuse: then it is halved.
+pub(crate) fn grow(mut bytes: usize, set: impl Fn(usize) -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match set(bytes) {
+            Err(_) if bytes > MIN_BUFFER => bytes /= 2,
+            set => return set,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn grow__halves_until_the_system_grants_it() {
+        let granted = Cell::new(0);
+        let limited = |most: usize| {
+            let granted = &granted;
+            move |bytes: usize| {
+                granted.set(bytes);
+                if bytes > most { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) }
+            }
+        };
+        grow(RECEIVE_BUFFER, limited(7 << 20)).unwrap();
+        assert_eq!(granted.get(), 4 << 20);
+        assert!(grow(RECEIVE_BUFFER, limited(0)).is_err());
+    }
 }

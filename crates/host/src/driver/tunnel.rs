@@ -1,7 +1,7 @@
 //! One tunnel: a byte stream that carries datagrams.
 
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::tunnel_address;
 use fairwave_units::{Duration, Time};
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use thiserror::Error;
 
 use super::framing::{FrameQueue, LENGTH_BYTES};
 use crate::carrier::Carrier;
+use crate::sys::{Interest, Readiness, limit_unsent};
 
 /// A byte stream that carries datagrams both ways, in order.
 pub(super) struct Tunnel {
@@ -49,7 +49,7 @@ pub(super) struct Tunnel {
 /// Its descriptors.
 pub(super) enum Ends {
     /// One for both directions.
-    Socket(RawSocket),
+    Socket(TcpStream),
     /// One to read, one to write.
     Pair(OwnedFd, OwnedFd),
 }
@@ -106,20 +106,19 @@ impl Tunnel {
 
     /// A TCP connection that somebody else opened.
     pub(super) fn accepted(now: Time, number: NonZeroU32, socket: RawSocket, from: SocketAddr) -> Self {
-        let ends = Ends::Socket(socket);
+        let ends = Ends::Socket(socket.into());
         Self { is_accepted: true, ..Self::new(now, number, Carrier::Tcp, from, ends) }
     }
 
     /// A TCP connection that is being opened.
     pub(super) fn connect(now: Time, number: NonZeroU32, to: SocketAddr) -> io::Result<Self> {
-        let socket =
-            RawSocket::new(Domain::for_address(to), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+        let socket = RawSocket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         prepare(&socket)?;
         match socket.connect(&to.into()) {
             Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => return Err(error),
             _ => {}
         }
-        let new = Self::new(now, number, Carrier::Tcp, to, Ends::Socket(socket));
+        let new = Self::new(now, number, Carrier::Tcp, to, Ends::Socket(socket.into()));
         Ok(Self { is_connecting: true, waits: true, ..new })
     }
 
@@ -129,41 +128,41 @@ impl Tunnel {
     }
 
     /// Looks at it from now on.
-    pub(super) fn enlist(&self, epoll: &OwnedFd) -> io::Result<()> {
-        let data = EventData::new_u64(self.number.get().into());
-        epoll::add(epoll, self.reader(), data, self.interest())?;
+    pub(super) fn enlist(&self, readiness: &mut Readiness) -> io::Result<()> {
+        let number = self.number.get().into();
+        readiness.add(self.reader(), number, self.interest())?;
         if let Ends::Pair(_, writer) = &self.ends {
-            epoll::add(epoll, writer, data, EventFlags::empty())?;
+            readiness.add(writer, number, Interest::NONE)?;
         }
         Ok(())
     }
 
-    /// Removes it from the epoll set, also if others have its descriptors.
-    pub(super) fn delist(&self, epoll: &OwnedFd) {
-        let _ = epoll::delete(epoll, self.reader());
+    /// Removes it from the set, also if others have its descriptors.
+    pub(super) fn delist(&self, readiness: &mut Readiness) {
+        readiness.remove(self.reader());
         if let Ends::Pair(_, writer) = &self.ends {
-            let _ = epoll::delete(epoll, writer);
+            readiness.remove(writer);
         }
         self.is_gone.store(true, Ordering::SeqCst);
     }
 
-    fn rearm(&self, epoll: &OwnedFd) {
-        let data = EventData::new_u64(self.number.get().into());
+    fn rearm(&self, readiness: &mut Readiness) {
+        let number = self.number.get().into();
         // Both are known there.
         let _ = match &self.ends {
-            Ends::Socket(socket) => epoll::modify(epoll, socket, data, self.interest()),
+            Ends::Socket(socket) => readiness.change(socket, number, self.interest()),
             Ends::Pair(_, writer) => {
-                epoll::modify(epoll, writer, data, if self.waits { EventFlags::OUT } else { EventFlags::empty() })
+                readiness.change(writer, number, if self.waits { Interest::WRITE } else { Interest::NONE })
             }
         };
     }
 
-    fn interest(&self) -> EventFlags {
+    fn interest(&self) -> Interest {
         let is_out = self.waits && matches!(self.ends, Ends::Socket(_));
         match (self.is_connecting, is_out) {
-            (true, _) => EventFlags::OUT,
-            (false, true) => EventFlags::IN | EventFlags::OUT,
-            (false, false) => EventFlags::IN,
+            (true, _) => Interest::WRITE,
+            (false, true) => Interest::BOTH,
+            (false, false) => Interest::READ,
         }
     }
 
@@ -175,7 +174,7 @@ impl Tunnel {
     }
 
     /// A connection that was being opened is: whether it was just now.
-    pub(super) fn finish_connecting(&mut self, now: Time, epoll: &OwnedFd) -> Result<bool, Broken> {
+    pub(super) fn finish_connecting(&mut self, now: Time, readiness: &mut Readiness) -> Result<bool, Broken> {
         let Ends::Socket(socket) = &self.ends else { return Ok(false) };
         if !self.is_connecting {
             return Ok(false);
@@ -184,7 +183,7 @@ impl Tunnel {
             return Err(Broken::System(error));
         }
         (self.is_connecting, self.waits, self.idle_since) = (false, false, now);
-        self.rearm(epoll);
+        self.rearm(readiness);
         Ok(true)
     }
 
@@ -247,7 +246,7 @@ impl Tunnel {
     }
 
     /// Writes what waits, as far as there is room.
-    pub(super) fn flush(&mut self, epoll: &OwnedFd) {
+    pub(super) fn flush(&mut self, readiness: &mut Readiness) {
         if self.is_connecting || self.broken.is_some() {
             return;
         }
@@ -255,14 +254,14 @@ impl Tunnel {
         while !is_stuck && self.queue.len() > 0 {
             match self.ends.write(self.queue.unsent()) {
                 Ok(written) => self.queue.on_sent(written),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => is_stuck = true,
-                Err(error) => return self.break_off(Broken::System(error.into())),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => is_stuck = true,
+                Err(error) => return self.break_off(Broken::System(error)),
             }
         }
         if is_stuck != self.waits {
             self.waits = is_stuck;
-            self.rearm(epoll);
+            self.rearm(readiness);
         }
     }
 
@@ -303,6 +302,7 @@ impl Tunnel {
     #[cfg(test)]
     pub(super) fn shrink(&self) {
         if let Ends::Socket(socket) = &self.ends {
+            let socket = socket2::SockRef::from(socket);
             socket.set_send_buffer_size(16 << 10).unwrap();
             socket.set_recv_buffer_size(16 << 10).unwrap();
         }
@@ -327,11 +327,11 @@ impl Tunnel {
 }
 
 impl Ends {
-    fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            // A signal would end a process that does not expect it.
-            Self::Socket(socket) => rustix::net::send(socket, bytes, rustix::net::SendFlags::NOSIGNAL),
-            Self::Pair(_, writer) => rustix::io::write(writer, bytes),
+            // Without SIGPIPE, which would end a process that does not expect it.
+            Self::Socket(socket) => (&mut &*socket).write(bytes),
+            Self::Pair(_, writer) => Ok(rustix::io::write(writer, bytes)?),
         }
     }
 }
@@ -340,5 +340,5 @@ impl Ends {
 pub(super) fn prepare(socket: &RawSocket) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(NOT_SENT_BYTES)
+    limit_unsent(socket, NOT_SENT_BYTES)
 }

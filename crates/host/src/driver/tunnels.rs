@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,19 +12,16 @@ use fairwave_proto::ControlPacket;
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::handshake::Prefix;
 use fairwave_units::{Duration, Time};
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 use super::tunnel::{Broken, Ends, Tunnel, prepare};
 use crate::carrier::Carrier;
 use crate::crypto::Sealer;
+use crate::sys::{Interest, Readiness, Ready};
 
 /// All tunnels, by their numbers.
-///
-/// An epoll descriptor reports which of them are ready: idle ones cost the others no time.
 pub(super) struct Tunnels {
-    epoll: Option<OwnedFd>,
+    readiness: Option<Readiness>,
     listener: Option<TunnelListener>,
     all: BTreeMap<NonZeroU32, Tunnel>,
     last: u32,
@@ -83,7 +79,7 @@ impl Tunnels {
     /// None yet; datagrams have `most` bytes.
     pub(super) fn new(most: u32) -> Self {
         Self {
-            epoll: None,
+            readiness: None,
             listener: None,
             all: BTreeMap::new(),
             last: 0,
@@ -98,7 +94,7 @@ impl Tunnels {
     /// Others may come by TCP to the port that the UDP socket has.
     pub(super) fn listen(&mut self, udp: SocketAddr) -> io::Result<()> {
         let socket = listener(udp)?;
-        epoll::add(self.epoll()?, &socket, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        self.readiness_mut()?.add(&socket, LISTENER, Interest::READ)?;
         self.listener = Some(TunnelListener {
             socket,
             second: 0,
@@ -110,17 +106,17 @@ impl Tunnels {
         Ok(())
     }
 
-    fn epoll(&mut self) -> io::Result<&OwnedFd> {
-        let epoll = match self.epoll.take() {
-            Some(epoll) => epoll,
-            None => epoll::create(CreateFlags::CLOEXEC)?,
+    fn readiness_mut(&mut self) -> io::Result<&mut Readiness> {
+        let readiness = match self.readiness.take() {
+            Some(readiness) => readiness,
+            None => Readiness::new()?,
         };
-        Ok(self.epoll.insert(epoll))
+        Ok(self.readiness.insert(readiness))
     }
 
-    /// The descriptor to poll, if any.
-    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.epoll.as_ref().map(AsFd::as_fd)
+    /// The descriptors to poll, if any.
+    pub(super) fn readiness(&self) -> Option<&Readiness> {
+        self.readiness.as_ref()
     }
 
     /// The largest datagram.
@@ -170,7 +166,7 @@ impl Tunnels {
     pub(super) fn connect(&mut self, now: Time, to: SocketAddr) -> io::Result<NonZeroU32> {
         let number = self.next_number();
         let tunnel = Tunnel::connect(now, number, to)?;
-        tunnel.enlist(self.epoll()?)?;
+        tunnel.enlist(self.readiness_mut()?)?;
         self.all.insert(number, tunnel);
         Ok(number)
     }
@@ -188,7 +184,7 @@ impl Tunnels {
         let number = self.next_number();
         let tunnel = Tunnel::new(now, number, Carrier::Ssh, peer, Ends::Pair(reader, writer));
         let tunnel = tunnel.watched_by(is_gone);
-        tunnel.enlist(self.epoll()?)?;
+        tunnel.enlist(self.readiness_mut()?)?;
         self.all.insert(number, tunnel);
         Ok(())
     }
@@ -196,8 +192,8 @@ impl Tunnels {
     /// Ends a tunnel: its sessions are notified.
     pub(super) fn end(&mut self, number: NonZeroU32, why: Broken) {
         let Some(tunnel) = self.all.remove(&number) else { return };
-        if let Some(epoll) = &self.epoll {
-            tunnel.delist(epoll);
+        if let Some(readiness) = &mut self.readiness {
+            tunnel.delist(readiness);
         }
         tracing::debug!(peer = %tunnel.address, carrier = %tunnel.carrier, ?why, "tunnel closed");
         self.news.push(TunnelNews::Over(number, why));
@@ -205,41 +201,37 @@ impl Tunnels {
 
     /// Looks who has something to do: the tunnels to be read are added to `readable`, some at a time.
     pub(super) fn poll(&mut self, now: Time, readable: &mut Vec<NonZeroU32>) {
-        let Some(epoll) = &self.epoll else { return };
+        let Some(readiness) = &mut self.readiness else { return };
         // New connections may wait a little; sessions without a tunnel pay for no more than that.
         if self.all.is_empty() && now < self.looks_at {
             return;
         }
         self.looks_at = now.saturating_add(LOOKS_EVERY);
         readable.append(&mut self.broken);
-        let mut room = [const { MaybeUninit::<Event>::uninit() }; TUNNELS_A_TURN];
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let Ok((events, _)) = epoll::wait(epoll, &mut room, Some(&zero)) else { return };
-        for event in events {
-            let (data, flags) = (event.data, event.flags);
-            if data.u64() == LISTENER {
+        for ready in readiness.ready::<TUNNELS_A_TURN>() {
+            if ready.number == LISTENER {
                 self.accept(now);
-            } else if let Some(number) = u32::try_from(data.u64()).ok().and_then(NonZeroU32::new) {
-                self.on_event(now, number, flags, readable);
+            } else if let Some(number) = u32::try_from(ready.number).ok().and_then(NonZeroU32::new) {
+                self.on_ready(now, number, ready, readable);
             }
         }
     }
 
-    fn on_event(&mut self, now: Time, number: NonZeroU32, flags: EventFlags, readable: &mut Vec<NonZeroU32>) {
-        let (Some(epoll), Some(tunnel)) = (&self.epoll, self.all.get_mut(&number)) else { return };
-        match tunnel.finish_connecting(now, epoll) {
+    fn on_ready(&mut self, now: Time, number: NonZeroU32, ready: Ready, readable: &mut Vec<NonZeroU32>) {
+        let (Some(readiness), Some(tunnel)) = (&mut self.readiness, self.all.get_mut(&number)) else { return };
+        match tunnel.finish_connecting(now, readiness) {
             Ok(true) => return self.news.push(TunnelNews::Connected(number)),
             Ok(false) => {}
             Err(why) => return self.end(number, why),
         }
-        if flags.contains(EventFlags::OUT) {
+        if ready.writes {
             self.flush_one(number);
         }
-        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) && !readable.contains(&number) {
+        if ready.reads && !readable.contains(&number) {
             readable.push(number);
         }
         // An error of the write side of a pipe pair does not show at the other descriptor.
-        if flags.contains(EventFlags::ERR)
+        if ready.is_broken
             && let Some(tunnel) = self.all.get_mut(&number)
         {
             tunnel.break_off(Broken::Closed);
@@ -298,24 +290,24 @@ impl Tunnels {
         prepare(&socket)?;
         let number = self.next_number();
         let tunnel = Tunnel::accepted(now, number, socket, from);
-        tunnel.enlist(self.epoll()?)?;
+        tunnel.enlist(self.readiness_mut()?)?;
         self.all.insert(number, tunnel);
         Ok(())
     }
 
     fn pause_listener(&mut self, until: Time) {
-        if let (Some(epoll), Some(listener)) = (&self.epoll, &mut self.listener) {
+        if let (Some(readiness), Some(listener)) = (&mut self.readiness, &mut self.listener) {
             listener.closed_until = Some(until);
-            let _ = epoll::modify(epoll, &listener.socket, EventData::new_u64(LISTENER), EventFlags::empty());
+            let _ = readiness.change(&listener.socket, LISTENER, Interest::NONE);
         }
     }
 
     /// Does what is due.
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if let (Some(epoll), Some(listener)) = (&self.epoll, &mut self.listener)
+        if let (Some(readiness), Some(listener)) = (&mut self.readiness, &mut self.listener)
             && listener.closed_until.take_if(|until| *until <= now).is_some()
         {
-            let _ = epoll::modify(epoll, &listener.socket, EventData::new_u64(LISTENER), EventFlags::IN);
+            let _ = readiness.change(&listener.socket, LISTENER, Interest::READ);
         }
         let is_over = |tunnel: &&Tunnel| tunnel.ends_at().is_some_and(|at| at <= now);
         let over: Vec<_> = self.all.values().filter(is_over).map(|tunnel| tunnel.number).collect();
@@ -365,8 +357,8 @@ impl Tunnels {
     }
 
     fn flush_one(&mut self, number: NonZeroU32) {
-        let (Some(epoll), Some(tunnel)) = (&self.epoll, self.all.get_mut(&number)) else { return };
-        tunnel.flush(epoll);
+        let (Some(readiness), Some(tunnel)) = (&mut self.readiness, self.all.get_mut(&number)) else { return };
+        tunnel.flush(readiness);
         if tunnel.is_broken() {
             self.broken.push(number);
         }
@@ -382,12 +374,13 @@ impl Tunnels {
 /// A TCP port of the same number at the same addresses.
 fn listener(udp: SocketAddr) -> io::Result<RawSocket> {
     let is_any_v6 = udp.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let socket = RawSocket::new(Domain::for_address(udp), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    let socket = RawSocket::new(Domain::for_address(udp), Type::STREAM, Some(Protocol::TCP))?;
     if is_any_v6 {
         socket.set_only_v6(false)?;
     }
     // Old connections that are still closing must not prevent listening.
     socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
     socket.bind(&udp.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)

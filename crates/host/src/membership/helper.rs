@@ -144,10 +144,7 @@ impl HelperThread {
                 }
                 continue;
             }
-            let mut fds = [
-                PollFd::new(&*self.bell, PollFlags::IN),
-                PollFd::new(stream.stream(), PollFlags::IN | PollFlags::RDHUP),
-            ];
+            let mut fds = [PollFd::new(&*self.bell, PollFlags::IN), PollFd::new(stream.stream(), PollFlags::IN)];
             let _ = poll(&mut fds, None);
             let is_news = !fds[1].revents().is_empty();
             self.bell.wake(fds[0].revents().contains(PollFlags::IN));
