@@ -78,7 +78,8 @@ pub(crate) struct LookArgs {
     /// Keep existing files that are not shorter than their sources, such as logs
     #[arg(long, hide_short_help = true)]
     pub(crate) append: bool,
-    /// With --append, which it implies: copy again what has grown, until an interrupt
+    /// With --append, which it implies: copy again what has grown, until an interrupt; a rotated log replaces its copy
+    /// once it is longer
     #[arg(long, conflicts_with_all = ["dry_run", "delete", "archive"], hide_short_help = true)]
     pub(crate) follow: bool,
     /// Copy all attributes and hard links; implies --links

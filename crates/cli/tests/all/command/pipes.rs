@@ -110,6 +110,9 @@ fn cp__follow_copies_what_a_file_grows_by_until_an_interrupt() {
     wait_for("the first copy", || has(b"one\n"));
     OpenOptions::new().append(true).open(host.path("log")).unwrap().write_all(b"two\n").unwrap();
     wait_for("what the file grew by", || has(b"one\ntwo\n"));
+    std::fs::rename(host.path("log"), host.path("log.1")).unwrap();
+    host.write("log", b"of the next day\n");
+    wait_for("a rotated log that is longer than its copy", || has(b"of the next day\n"));
     follow.signal(Signal::INT);
     let (status, stderr) = follow.end();
     assert_eq!(status.code(), Some(130), "{stderr}");
