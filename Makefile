@@ -13,7 +13,7 @@ export MPLBACKEND := Agg
 
 .PHONY: help build python demo test test-all test-compile test-files test-hosts test-cores test-bytes test-papers test-python test-crate quick
 .PHONY: check check-rust check-targets check-licences check-python install library release wheel release-check bench soak live busy fuzz compare compare-files journeys
-.PHONY: report report-wire audit clean
+.PHONY: report report-wire paper-tally audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -203,6 +203,9 @@ report-wire: $(BIN) ## Figs. VIII.4 to VIII.7, chapter IX and five-to-one with r
 
 report: $(BIN)   ## every experiment of the papers, full length, into report/
 	$(BIN) papers run all --out report --record papers/verdict.json
+
+paper-tally: $(BIN) $(VENV)/.installed ## the paper about Tally, from recorded results and runs, in out/tally.pdf
+	$(VENV)/bin/python papers/tally/build.py $(BIN) --out $(OUT)
 
 clean:           ## remove what was built
 	$(CARGO) clean
