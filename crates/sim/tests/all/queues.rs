@@ -133,7 +133,7 @@ fn dctcp_queue(sessions: u32) -> Vec<f64> {
 #[test]
 fn dctcp__queue_is_the_sawtooth_of_the_paper() {
     let queue = dctcp_queue(2);
-    let (least, most) = queue.iter().fold((f64::MAX, 0.0_f64), |(least, most), at| (least.min(*at), most.max(*at)));
+    let (least, most) = bounds(&queue);
     // Falls from the threshold to near the bottom, in samples of 10 us; a round trip is B + K packets of 1.2 us.
     let (mut falls, mut was_full) = (0, false);
     for packets in &queue {
@@ -146,4 +146,18 @@ fn dctcp__queue_is_the_sawtooth_of_the_paper() {
     println!("{least} to {most} packets, every {period} round trips");
     assert!((least - 54.8).abs() < 1.5 && (most - 67.0).abs() < 0.5, "{least} to {most}");
     assert!((period - 6.09).abs() < 0.3, "{period}");
+}
+
+/// Ten sessions: 47.8 to 75 packets. A window is whole packets in flight: when the ten fall, each rounds
+/// down by up to one.
+#[test]
+fn dctcp__queue_of_ten_sessions() {
+    let queue = dctcp_queue(10);
+    let (least, most) = bounds(&queue);
+    println!("{least} to {most} packets");
+    assert!((37.8..48.8).contains(&least) && (most - 75.0).abs() < 1.0, "{least} to {most}");
+}
+
+fn bounds(queue: &[f64]) -> (f64, f64) {
+    queue.iter().fold((f64::MAX, 0.0_f64), |(least, most), at| (least.min(*at), most.max(*at)))
 }
