@@ -11,7 +11,7 @@ use fairwave_units::{Duration, Time};
 
 use crate::event::SimEvent;
 use crate::on_off::OnOff;
-use crate::sender::{SenderConfig, WindowSender};
+use crate::sender::{Repair, SenderConfig, WindowSender};
 use crate::transit::Transit;
 use crate::web::Web;
 use crate::window_source::{self, initial_rto, min_rto};
@@ -93,6 +93,8 @@ fn web_sender(packet_bytes: u32, size_packets: u64) -> WindowSender {
         size_packets,
         pacing: false,
         packet_bytes,
+        repair: Repair::default(),
+        max_ack_delay: Duration::ZERO,
     };
     WindowSender::new(controller, config)
 }

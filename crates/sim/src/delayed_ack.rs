@@ -18,7 +18,7 @@ pub(crate) struct DelayedAck {
 }
 
 /// Maximum delay. RFC 5681 allows half a second; ns-2 uses this value.
-const MAX_DELAY: Duration = Duration::from_millis(100);
+pub(crate) const MAX_DELAY: Duration = Duration::from_millis(100);
 
 impl DelayedAck {
     /// A data packet arrived, sent at `stamp`: returns the stamp to echo if an answer is sent now. `is_in_order` is

@@ -60,15 +60,25 @@ pub(crate) struct FlowOptions {
     pub(crate) max_burst: u64,
     /// Whether the receiver acknowledges only every second packet.
     pub(crate) delayed_ack: bool,
-    /// Whether acknowledgements carry blocks (RFC 2018).
-    pub(crate) sack: bool,
+    pub(crate) blocks: AckBlocks,
     /// Whether data packets carry a congestion header.
     pub(crate) is_headed: bool,
 }
 
+/// Blocks of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckBlocks {
+    /// None.
+    None,
+    /// Ranges that the receiver has (RFC 2018).
+    Sack,
+    /// Those ranges, after a duplicate that just arrived (RFC 2883).
+    SackAndDuplicate,
+}
+
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { max_burst: u64::MAX, delayed_ack: false, sack: true, is_headed: false }
+        Self { max_burst: u64::MAX, delayed_ack: false, blocks: AckBlocks::Sack, is_headed: false }
     }
 }
 

@@ -45,6 +45,7 @@ mod pending_timer;
 mod propagation;
 mod queue;
 mod queued;
+mod rack;
 mod ranges;
 mod rated;
 mod rated_source;

@@ -16,6 +16,8 @@ pub(crate) struct WindowReceiver {
     recent: [u64; BLOCKS],
     /// Data packets that arrived for the first time.
     delivered_packets: u64,
+    /// The last duplicate, if no acknowledgement has reported it.
+    duplicate: Option<u64>,
 }
 
 impl WindowReceiver {
@@ -33,9 +35,13 @@ impl WindowReceiver {
             return true;
         }
         if number < self.next {
+            self.duplicate = Some(number);
             return false;
         }
         let is_new = self.above.insert(number);
+        if !is_new {
+            self.duplicate = Some(number);
+        }
         self.delivered_packets += u64::from(is_new);
         self.remember(number);
         is_new
@@ -80,6 +86,16 @@ impl WindowReceiver {
             }
         }
         Some(blocks)
+    }
+
+    /// Blocks for an acknowledgement, after that of a duplicate that no other one has reported (RFC 2883 s4).
+    pub(crate) fn blocks_and_duplicate(&mut self) -> Option<SackBlocks> {
+        let blocks = self.blocks();
+        let Some(number) = self.duplicate.take() else { return blocks };
+        // Relative to the acknowledgement's number: modulo 2^32, as it lies below.
+        let begin = number.wrapping_sub(self.next) as u32;
+        let [first, second, _] = blocks.unwrap_or_default();
+        Some([Block { begin, end: begin.wrapping_add(1) }, first, second])
     }
 
     /// Moves a number's range to the front of those that changed.
@@ -138,5 +154,22 @@ mod tests {
         assert_eq!(receiver.blocks(), Some([block(8, 9), block(6, 7), block(4, 5)]));
         receiver.on_data(5); // joins 4 and 6
         assert_eq!(receiver.blocks(), Some([block(4, 7), block(8, 9), block(0, 0)]));
+    }
+
+    #[test]
+    fn blocks_and_duplicate__reports_it_once_and_first() {
+        let mut receiver = WindowReceiver::default();
+        for number in [0, 1, 2, 5, 7, 1] {
+            receiver.on_data(number);
+        }
+        // 1 is two below 3, the first one missing; 5 and 7 are 2 and 4 above.
+        assert_eq!(receiver.blocks_and_duplicate(), Some([block(u32::MAX - 1, u32::MAX), block(4, 5), block(2, 3)]));
+        assert_eq!(receiver.blocks_and_duplicate(), receiver.blocks());
+        receiver.on_data(7);
+        assert_eq!(receiver.blocks_and_duplicate(), Some([block(4, 5), block(4, 5), block(2, 3)]));
+        let mut receiver = WindowReceiver::default();
+        receiver.on_data(0);
+        receiver.on_data(0);
+        assert_eq!(receiver.blocks_and_duplicate(), Some([block(u32::MAX, 0), block(0, 0), block(0, 0)]));
     }
 }

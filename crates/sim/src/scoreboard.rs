@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use crate::deliveries::Deliveries;
+use crate::rack::Rack;
 use crate::ranges::Ranges;
 
 /// The numbers from the first unacknowledged one to the last sent, with a byte of flags each.
@@ -35,6 +36,8 @@ pub(crate) struct Scoreboard {
     pipe: u64,
     /// Set if the rule uses delivery rates.
     deliveries: Option<Box<Deliveries>>,
+    /// Set if losses are found by time instead of by three later packets.
+    rack: Option<Box<Rack>>,
 }
 
 /// Result of an acknowledgement.
@@ -48,6 +51,16 @@ pub(crate) struct AckNews {
     pub(crate) found_loss: bool,
 }
 
+/// Losses that were found by time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LateLosses {
+    pub(crate) found_loss: bool,
+    /// Send time of the last retransmission among them.
+    pub(crate) resent_at: Option<Time>,
+    /// Time at which all packets that were overtaken so far are lost.
+    pub(crate) next: Option<Time>,
+}
+
 /// Packets received above a lost one: RFC 6675's DupThresh.
 const DUP_THRESH: usize = 3;
 /// Flag: the receiver has the packet.
@@ -56,11 +69,18 @@ const HELD: u8 = 1;
 const LOST: u8 = 2;
 /// Flag: the packet was sent again.
 const RESENT: u8 = 4;
+/// Flag: the packet was sent more than once, whatever became of the copies.
+const REPEATED: u8 = 8;
 
 impl Scoreboard {
-    /// A scoreboard that reports the fate of the packets.
-    pub(crate) fn with_deliveries(deliveries: Option<Deliveries>) -> Self {
-        Self { deliveries: deliveries.map(Box::new), ..Self::default() }
+    /// A scoreboard that reports the fate of the packets, and one that finds losses by time.
+    pub(crate) fn new(deliveries: Option<Deliveries>, rack: Option<Rack>) -> Self {
+        Self { deliveries: deliveries.map(Box::new), rack: rack.map(Box::new), ..Self::default() }
+    }
+
+    /// Its detection of losses by time.
+    pub(crate) fn rack(&mut self) -> Option<&mut Rack> {
+        self.rack.as_deref_mut()
     }
 
     /// Recipient of these reports.
@@ -93,6 +113,21 @@ impl Scoreboard {
         self.to_resend > 0
     }
 
+    /// Packets above the first unacknowledged one that the receiver has received.
+    pub(crate) fn held_packets(&self) -> u64 {
+        self.held.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Whether the receiver has received packets above the first unacknowledged one.
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a packet that was sent again is in flight.
+    pub(crate) fn has_resent(&self) -> bool {
+        self.flags.iter().any(|flags| flags & (HELD | RESENT) == RESENT)
+    }
+
     /// Records a new packet, and returns its number.
     pub(crate) fn send_new(&mut self, now: Time) -> u64 {
         let number = self.next();
@@ -101,6 +136,9 @@ impl Scoreboard {
         self.pipe += 1;
         if let Some(deliveries) = &mut self.deliveries {
             deliveries.on_new(now);
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.sent.push_back((now, number));
         }
         number
     }
@@ -138,6 +176,22 @@ impl Scoreboard {
     pub(crate) fn highest(&self) -> Option<u64> {
         let at = self.flags.iter().rposition(|flags| flags & HELD == 0)?;
         Some(self.una + at as u64)
+    }
+
+    /// Records that the highest packet that is not known to be received is sent again, as a probe, and returns its
+    /// number.
+    pub(crate) fn resend_highest(&mut self, now: Time) -> Option<u64> {
+        let number = self.highest()?;
+        let at = (number - self.una) as usize;
+        let flags = self.flags[at];
+        if flags & RESENT != 0 {
+            self.lose(at);
+        }
+        self.to_resend -= u64::from(flags & (LOST | RESENT) == LOST);
+        self.flags[at] |= RESENT;
+        self.copy(at, now);
+        self.pipe += 1;
+        Some(number)
     }
 
     /// Records that the first unacknowledged packet is sent again, lost or not, and returns its number.
@@ -191,7 +245,10 @@ impl Scoreboard {
             });
             self.held = held;
         }
-        news.found_loss = self.mark_lost();
+        match &mut self.rack {
+            Some(rack) => rack.end_ack(),
+            None => news.found_loss = self.mark_lost(),
+        }
         news
     }
 
@@ -231,6 +288,48 @@ impl Scoreboard {
         if let Some(deliveries) = &mut self.deliveries {
             deliveries.on_found(self.pipe - before);
         }
+        if let Some(rack) = &mut self.rack {
+            let in_flight = (self.una..).zip(self.flags.iter().zip(&self.sent_at));
+            let in_flight = in_flight.filter(|(_, (flags, _))| is_in_flight(**flags));
+            let mut sent: Vec<_> = in_flight.map(|(number, (_, sent))| (*sent, number)).collect();
+            sent.sort_unstable();
+            rack.sent = sent.into();
+        }
+    }
+
+    /// RFC 8985 s6.2 step 5: marks packets as lost that were overtaken longer ago than the reordering window.
+    pub(crate) fn find_late(&mut self, now: Time, smoothed: Duration, is_recovering: bool) -> LateLosses {
+        let mut losses = LateLosses::default();
+        let Some(mut rack) = self.rack.take() else { return losses };
+        let window = rack.reordering_window(smoothed, is_recovering || self.top[DUP_THRESH - 1] >= Some(self.una));
+        let (mut seen, mut kept) = (0, 0);
+        while let Some(&(sent, number)) = rack.sent.get(seen).filter(|(sent, number)| rack.is_overtaken(*sent, *number))
+        {
+            seen += 1;
+            let Some(at) = number.checked_sub(self.una).map(|at| at as usize) else { continue };
+            let flags = self.flags[at];
+            if self.sent_at[at] != sent || !is_in_flight(flags) {
+                continue;
+            }
+            let due = rack.due(sent, window);
+            if due > now {
+                losses.next = losses.next.max(Some(due));
+                rack.sent[kept] = (sent, number);
+                kept += 1;
+                continue;
+            }
+            losses.found_loss = true;
+            if flags & REPEATED != 0 {
+                losses.resent_at = losses.resent_at.max(Some(sent));
+            }
+            (0..copies(flags)).for_each(|_| self.lose(at));
+            self.flags[at] = flags & !RESENT | LOST;
+            self.to_resend += 1;
+            self.resend_from = self.resend_from.min(number);
+        }
+        rack.sent.drain(kept..seen);
+        self.rack = Some(rack);
+        losses
     }
 
     /// A packet sent after `by` arrived: retransmissions sent before that, and not received, are lost again (RFC 8985
@@ -285,6 +384,9 @@ impl Scoreboard {
         if let Some(deliveries) = &mut self.deliveries {
             deliveries.on_arrived(at, copies);
         }
+        if let Some(rack) = &mut self.rack {
+            rack.on_arrived(self.una + at as u64, self.sent_at[at], flags & REPEATED != 0);
+        }
     }
 
     /// A copy of the packet at this index is not in flight any more.
@@ -298,6 +400,10 @@ impl Scoreboard {
     /// The packet at this index is sent again.
     fn copy(&mut self, at: usize, now: Time) {
         self.sent_at[at] = now;
+        self.flags[at] |= REPEATED;
+        if let Some(rack) = &mut self.rack {
+            rack.sent.push_back((now, self.una + at as u64));
+        }
         if let Some(deliveries) = &mut self.deliveries {
             deliveries.on_again(now, at, self.una + at as u64);
         }
@@ -327,6 +433,11 @@ impl Scoreboard {
 /// again.
 fn copies(flags: u8) -> u64 {
     u64::from(flags & LOST == 0) + u64::from(flags & RESENT != 0)
+}
+
+/// Whether a copy of a packet is in the network, as far as known.
+fn is_in_flight(flags: u8) -> bool {
+    flags & HELD == 0 && flags & (LOST | RESENT) != LOST
 }
 
 #[cfg(test)]
@@ -418,8 +529,11 @@ mod tests {
     proptest! {
         /// For any acknowledgements, time-outs and sends: the counts agree with the flags.
         #[test]
-        fn counts__agree_with_the_flags(steps in proptest::collection::vec((0_u8..6, 0_u64..40, 0_u64..8), 1..200)) {
-            let mut board = Scoreboard::with_deliveries(Some(Deliveries::new(1000)));
+        fn counts__agree_with_the_flags(
+            rack in any::<bool>(),
+            steps in proptest::collection::vec((0_u8..6, 0_u64..40, 0_u64..8), 1..200),
+        ) {
+            let mut board = Scoreboard::new(Some(Deliveries::new(1000)), rack.then(Rack::default));
             for (what, a, b) in steps {
                 match what {
                     0 | 1 => for _ in 0..b { board.send_new(Time::from_nanos(a % 8)); },
@@ -427,6 +541,8 @@ mod tests {
                     3 => { let una = board.una(); sack(&mut board, una + b, una + a..una + a + b); }
                     4 => { board.resend_lost(Time::from_nanos(b)); }
                     _ if a == 2 => { board.lose_repairs(Time::from_nanos(b)); }
+                    _ if a == 3 => { board.find_late(Time::from_nanos(b), Duration::from_nanos(3), b < 4); }
+                    _ if a == 4 => { board.resend_highest(Time::from_nanos(b)); }
                     _ if a == 0 => board.on_timeout(Time::from_nanos(b)),
                     _ if a == 1 => board.on_spurious_timeout(),
                     _ => { board.resend_first(Time::ZERO); }

@@ -1,36 +1,34 @@
 //! The sending end of a flow: one machine for all window-based schemes. It selects the next packet; the scheme limits
 //! the packets in flight.
 
+mod config;
+mod rack_timers;
+mod reduction;
+mod repair;
+mod state;
+mod undo;
+mod window_usage;
+
 use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, MarkResponse, Sending};
-use fairwave_units::{Duration, Time};
+use fairwave_units::Time;
 
 use crate::deliveries::Deliveries;
 use crate::pacer::WindowPacer;
 use crate::packet::SackBlocks;
-use crate::rtt::{MinRto, RttEstimator};
+use crate::rack::Rack;
+#[cfg(test)]
+use crate::rtt::MinRto;
+use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 
-/// Parameters of a sender.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct SenderConfig {
-    /// Whether acknowledgements carry blocks (RFC 6675) or not (RFC 6582).
-    pub(crate) sack: bool,
-    /// Maximum packets in flight: the receiver's window.
-    pub(crate) max_window_packets: u64,
-    /// Minimum retransmission time-out.
-    pub(crate) min_rto: MinRto,
-    /// Time-out before the first round-trip time is known.
-    pub(crate) initial_rto: Duration,
-    /// Maximum window, in packets, after an idle time longer than a time-out (RFC 5681 s4.1); `None` keeps the window.
-    pub(crate) restart_window_packets: Option<f64>,
-    /// Packets to deliver.
-    pub(crate) size_packets: u64,
-    /// Whether the window is spread over the round-trip time.
-    pub(crate) pacing: bool,
-    /// Bytes of a data packet on the wire.
-    pub(crate) packet_bytes: u32,
-}
+pub(crate) use config::{Repair, SenderConfig};
+use rack_timers::RackTimers;
+use reduction::Reduction;
+use state::SenderState;
+pub(crate) use state::{Next, TimerOutcome};
+use undo::Undo;
+use window_usage::WindowUsage;
 
 /// A window-based sender.
 pub(crate) struct WindowSender {
@@ -63,32 +61,14 @@ pub(crate) struct WindowSender {
     /// Exists only if packets are or were paced: by option from the start, by the rule from the time when it first sets
     /// a rate.
     pacer: Option<Box<WindowPacer>>,
-}
-
-/// Use of the window by round trips: Linux's `tcp_cwnd_validate`.
-#[derive(Clone, Copy, Debug, Default)]
-struct WindowUsage {
-    /// Whether the window stopped an attempt to send in this round trip.
-    is_limited: bool,
-    /// Maximum packets outstanding in this round trip.
-    most_packets: u64,
-    /// The first number of the next round trip.
-    round_end: u64,
-}
-
-impl WindowUsage {
-    /// Records the end of an attempt to send: `next` is the next new number and `outstanding` the packets in flight.
-    fn note(&mut self, is_limited: bool, una: u64, next: u64, outstanding: u64) {
-        if una >= self.round_end || is_limited || (!self.is_limited && outstanding > self.most_packets) {
-            *self = Self { is_limited, most_packets: outstanding, round_end: next };
-        }
-    }
-
-    /// Whether the window may grow: it limits the session, or slow start has not yet reached twice its use, so that an
-    /// application with a steady rate gets it within some round trips.
-    fn lets_grow(&self, window_packets: f64, is_slow_start: bool) -> bool {
-        self.is_limited || (is_slow_start && window_packets < 2.0 * self.most_packets as f64)
-    }
+    /// The recovery under way, if reductions are proportional.
+    reduction: Option<Box<Reduction>>,
+    /// Whether the receiver reports duplicates.
+    has_reports: bool,
+    /// Timers of the detection of losses by time.
+    rack: Option<Box<RackTimers>>,
+    /// The last cut, if it may be undone.
+    undo: Option<Box<Undo>>,
 }
 
 /// Congestion marks that the receiver reported.
@@ -105,45 +85,13 @@ pub(crate) struct MarkEchoes {
     pub(crate) has_cut: bool,
 }
 
-/// State of a sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SenderState {
-    /// No loss is being repaired.
-    Open,
-    /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
-    Recovery { point: u64, partial_acks: u32, is_rescued: bool },
-    /// The timer expired at `at`, when `first` was the first unacknowledged number; packets lost below `point` are
-    /// being sent again in slow start. `is_judged`: an acknowledgement has shown whether the time-out was spurious.
-    TimedOut { first: u64, point: u64, at: Time, is_judged: bool },
-}
-
-/// Result of a timer event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimerOutcome {
-    /// The timer had been moved or stopped.
-    Moved,
-    /// It expired, and the window was cut.
-    Cut,
-    /// It expired again for the same packet; nothing was left to cut.
-    Again,
-}
-
-/// The next packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// A packet never sent before.
-    New(u64),
-    /// A packet sent again.
-    Again(u64),
-}
-
 impl WindowSender {
     pub(crate) fn new(controller: Box<dyn CongestionController>, config: SenderConfig) -> Self {
         let deliveries = controller.takes_samples().then(|| Deliveries::new(config.packet_bytes));
         Self {
             controller,
             config,
-            board: Scoreboard::with_deliveries(deliveries),
+            board: Scoreboard::new(deliveries, config.repair.rack.then(Rack::default)),
             rtt: RttEstimator::new(config.min_rto, config.initial_rto),
             state: SenderState::Open,
             round: 0,
@@ -159,6 +107,10 @@ impl WindowSender {
             last_sent: Time::ZERO,
             marks: MarkEchoes::default(),
             pacer: config.pacing.then(|| Box::new(WindowPacer::new(true, config.packet_bytes))),
+            reduction: None,
+            has_reports: config.repair.rack || config.repair.undo,
+            rack: config.repair.rack.then(Box::default),
+            undo: None,
         }
     }
 
@@ -173,9 +125,13 @@ impl WindowSender {
         self.pacer.as_mut().is_some_and(|pacer| pacer.on_event(now))
     }
 
-    /// Time at which the retransmission timer expires.
+    /// Time at which the next timer expires.
+    #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.deadline
+        match self.rack.as_ref().and_then(|timers| timers.next()) {
+            Some(early) => Some(self.deadline.map_or(early, |deadline| deadline.min(early))),
+            None => self.deadline,
+        }
     }
 
     /// The scheme's window and ssthresh, in packets.
@@ -227,6 +183,9 @@ impl WindowSender {
         }
         let next = next?;
         self.last_sent = now;
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent();
+        }
         if let Some((stamp, bytes)) = self.board.deliveries().and_then(Deliveries::take_sent) {
             self.controller.on_sent(now, bytes, &stamp);
         }
@@ -235,6 +194,14 @@ impl WindowSender {
         }
         if self.deadline.is_none() {
             self.deadline = Some(now.saturating_add(self.rtt.timeout()));
+        }
+        match next {
+            Next::Again(_) => {
+                if let Some(undo) = &mut self.undo {
+                    undo.on_resent(now);
+                }
+            }
+            Next::New(_) => self.arm_probe(now),
         }
         Some(next)
     }
@@ -247,7 +214,10 @@ impl WindowSender {
     }
 
     fn next(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
-        let allowance = self.controller.allowance();
+        let mut allowance = self.controller.allowance();
+        if let Some(reduction) = &self.reduction {
+            allowance.window_packets = reduction.window() as f64;
+        }
         // The application is not the limit if the pacer or the window is.
         if self.is_held(now, allowance) {
             self.window_limited = true;
@@ -259,6 +229,9 @@ impl WindowSender {
                 return Some(Next::Again(number));
             }
         }
+        if let Some(next) = self.probe(now, may_send_new) {
+            return Some(next);
+        }
         if !self.has_room(allowance.window_packets) {
             self.window_limited = true;
             return None;
@@ -266,9 +239,8 @@ impl WindowSender {
         if let Some(number) = self.board.resend_lost(now) {
             return Some(Next::Again(number));
         }
-        let is_within = self.board.next() < self.config.size_packets;
         let has_receiver_room = self.board.outstanding() < self.config.max_window_packets;
-        if has_receiver_room && is_within && may_send_new {
+        if has_receiver_room && self.has_new() && may_send_new {
             let is_beyond = self.duplicates > 0 && self.board.outstanding() >= allowance.window_packets as u64;
             self.limited_transmits += u64::from(is_beyond && self.state == SenderState::Open);
             return Some(Next::New(self.board.send_new(now)));
@@ -283,10 +255,17 @@ impl WindowSender {
         None
     }
 
+    /// Whether a packet to deliver was never sent.
+    #[inline]
+    fn has_new(&self) -> bool {
+        self.board.next() < self.config.size_packets
+    }
+
     /// Retransmissions of a recovery with SACK when there is no lost and no new packet to send.
     fn repair_ahead(&mut self, now: Time) -> Option<u64> {
         let SenderState::Recovery { is_rescued, .. } = &mut self.state else { return None };
-        if !self.config.sack {
+        // RFC 8985 s9.2: not with losses by time, whose probes take their place.
+        if !self.config.sack || self.rack.is_some() {
             return None;
         }
         // RFC 6675 s4, NextSeg rule 3; rule 4 once per recovery.
@@ -303,7 +282,8 @@ impl WindowSender {
 
     #[inline(never)]
     fn is_held_by_pacer(&mut self, now: Time, allowance: Allowance) -> bool {
-        let may_send = self.must_resend || self.has_room(allowance.window_packets);
+        let must_probe = self.rack.as_ref().is_some_and(|timers| timers.must_probe);
+        let may_send = self.must_resend || must_probe || self.has_room(allowance.window_packets);
         let pacer = self.pacer.get_or_insert_with(|| Box::new(WindowPacer::new(false, self.config.packet_bytes)));
         let window_packets = allowance.window_packets.min(self.config.max_window_packets as f64);
         let allowance = Allowance { window_packets, ..allowance };
@@ -375,6 +355,7 @@ impl WindowSender {
         }
         self.marks.new = 0;
         self.controller.on_loss(&Loss { now, in_flight_packets: u32::try_from(pipe).unwrap_or(u32::MAX) });
+        self.undo = None;
         self.marks.answered_until = self.board.next();
         self.marks.has_cut = true;
     }
@@ -384,8 +365,11 @@ impl WindowSender {
     pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &SackBlocks, stamp: Time) -> bool {
         let pipe = self.board.pipe();
         let base = number;
+        if let Some(rack) = self.board.rack() {
+            rack.begin_ack(now, stamp, self.rtt.least());
+        }
         let held = blocks.iter().filter(|block| block.begin < block.end);
-        let news =
+        let mut news =
             self.board.on_ack(number, held.map(|block| base + u64::from(block.begin)..base + u64::from(block.end)));
         // Acknowledges a packet sent in the round, not only the last one before it: a window's worth.
         let ends_round = self.board.una() > self.round_end;
@@ -403,6 +387,7 @@ impl WindowSender {
         let was_in_recovery = matches!(self.state, SenderState::Recovery { .. });
         if news.advanced {
             self.judge_timeout(stamp);
+            self.judge_recovery(stamp);
             self.advance(now, news.acked_packets);
         } else if self.board.outstanding() > 0 && (news.acked_packets > 0 || !self.config.sack) {
             self.on_duplicate();
@@ -426,12 +411,21 @@ impl WindowSender {
                 in_recovery: was_in_recovery || self.board.una() < self.marks.answered_until,
             });
         }
-        let is_lost = if self.config.sack { self.board.has_lost() } else { self.has_three_duplicates() };
-        if is_lost && self.state == SenderState::Open {
-            self.enter_recovery(now);
-            return true;
+        let mut has_cut = false;
+        if self.has_reports {
+            has_cut = self.on_report(now, (number, blocks), pipe, &mut news);
         }
-        false
+        let is_lost = if self.config.sack { self.board.has_lost() } else { self.has_three_duplicates() };
+        let enters = is_lost && self.state == SenderState::Open;
+        if enters {
+            self.enter_recovery(now, news.acked_packets);
+        }
+        if let Some(reduction) = &mut self.reduction {
+            let target = self.controller.allowance().window_packets as u64;
+            let is_safe = news.advanced && !news.found_loss;
+            reduction.on_ack(news.acked_packets, self.board.pipe(), target, is_safe);
+        }
+        enters || has_cut
     }
 
     /// Passes the acknowledgement's deliveries to a rule that takes samples.
@@ -459,8 +453,7 @@ impl WindowSender {
         let mut restart_timer = true;
         match &mut self.state {
             SenderState::Recovery { point, .. } | SenderState::TimedOut { point, .. } if una >= *point => {
-                self.state = SenderState::Open;
-                self.inflation = 0;
+                self.open();
             }
             SenderState::Recovery { partial_acks, .. } if !self.config.sack => {
                 // RFC 6582 s3.2 step 5: the next hole; deflate by the acknowledged packets, plus one. "Impatient": only
@@ -498,7 +491,27 @@ impl WindowSender {
         self.duplicates == DUP_THRESH && self.careful_until.is_none_or(|point| self.board.una() > point)
     }
 
-    fn enter_recovery(&mut self, now: Time) {
+    /// A recovery is over, or one after a time-out.
+    fn open(&mut self) {
+        self.state = SenderState::Open;
+        self.inflation = 0;
+        self.reduction = None;
+        if let Some(rack) = self.board.rack() {
+            rack.end_recovery();
+        }
+    }
+
+    /// Losses were found, by an acknowledgement of `acked_packets` or by a timer.
+    fn enter_recovery(&mut self, now: Time, acked_packets: u64) {
+        self.undo = self.config.repair.undo.then(|| Box::new(Undo::new(*self.controller.window(), self.board.una())));
+        if self.config.repair.prr {
+            // RFC 9937 s6.1: packets that arrived before this acknowledgement do not count.
+            let flight = self.board.outstanding() - self.board.held_packets() + acked_packets;
+            self.reduction = Some(Box::new(Reduction::new(flight, self.board.pipe())));
+        }
+        if let Some(timers) = &mut self.rack {
+            timers.reset(now);
+        }
         // RFC 5681 s3.2 step 2: FlightSize without the packets of limited transmit.
         let flight = self.board.outstanding() - self.limited_transmits;
         let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
@@ -518,6 +531,9 @@ impl WindowSender {
 
     /// Handles the timer event. A timer that was moved is ignored.
     pub(crate) fn on_timer(&mut self, now: Time) -> TimerOutcome {
+        if let Some(outcome) = self.on_early_timer(now) {
+            return outcome;
+        }
         match self.deadline {
             Some(deadline) if deadline <= now && self.board.outstanding() > 0 => {}
             _ => return TimerOutcome::Moved,
@@ -526,6 +542,9 @@ impl WindowSender {
         // RFC 5681 s3.1: ssthresh is unchanged when the timer expires again for a packet that it has sent again.
         let is_again = matches!(self.state, SenderState::TimedOut { first: before, .. } if before == first);
         if !is_again {
+            let may_undo = self.config.repair.undo && self.state == SenderState::Open;
+            self.undo = may_undo.then(|| Box::new(Undo::new(*self.controller.window(), first)));
+            self.reduction = None;
             // Packets known to be received, or represented by duplicates, are not in flight.
             let outside = u64::try_from(self.inflation).unwrap_or(0);
             let flight =
@@ -533,7 +552,11 @@ impl WindowSender {
             let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
             self.controller.on_timeout(&Loss { now, in_flight_packets });
         }
-        self.board.on_timeout(self.answered_by(now));
+        let answered_by = self.answered_by(now);
+        self.board.on_timeout(answered_by);
+        if let Some(timers) = &mut self.rack {
+            timers.reset(now);
+        }
         self.rtt.on_timeout();
         // During a recovery the answer to a retransmission also has a stamp from before the time-out, and proves
         // nothing: only a time-out of an open session is judged (Linux's F-RTO, RFC 5682 s2.1 step 1), by the first of
@@ -552,32 +575,6 @@ impl WindowSender {
         self.must_resend = true;
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         if is_again { TimerOutcome::Again } else { TimerOutcome::Cut }
-    }
-
-    /// Packets sent by this time would have been answered if they had arrived.
-    fn answered_by(&self, now: Time) -> Time {
-        // Without blocks it is unknown which of the packets in flight arrive: all are sent again (RFC 6582 s4).
-        if !self.config.sack || self.rtt.smoothed().is_zero() {
-            return now;
-        }
-        // RFC 8985 s6.2 and s6.3: a round trip, plus a quarter of the minimum as reordering window.
-        let span_ns = self.rtt.smoothed().as_nanos().saturating_add(self.rtt.least().as_nanos() / 4);
-        Time::from_nanos(now.as_nanos().saturating_sub(span_ns))
-    }
-
-    /// The first unacknowledged number moved: if it acknowledges a packet that was sent before the timer expired, then
-    /// the time-out was spurious (RFC 3522, Eifel: by the stamp), and only the first packet is sent again for it. The
-    /// window stays cut, as in ns-2: RFC 4015 leaves it to the sender.
-    fn judge_timeout(&mut self, stamp: Time) {
-        let SenderState::TimedOut { at, is_judged, .. } = &mut self.state else { return };
-        if std::mem::replace(is_judged, true) || stamp >= *at {
-            return;
-        }
-        self.board.on_spurious_timeout();
-        if !self.board.has_lost() {
-            // Copies of the first packet will cause duplicates: it stays careful.
-            self.state = SenderState::Open;
-        }
     }
 }
 

@@ -31,7 +31,8 @@ impl Sight<'_> {
         let Contents { blocks, headers, parcels } = self.contents;
         let flow = &self.flows[packet.flow];
         let number = if flow.source.is_between_hosts() { parcels.number(packet.number) } else { packet.number };
-        let absolute = |number: u32| packet.number + u64::from(number);
+        // A duplicate lies below the acknowledgement's number.
+        let absolute = |number: u32| packet.number.saturating_add_signed(i64::from(number.cast_signed()));
         let content = if packet.kind.is_data() {
             TraceContent::Data(number)
         } else if flow.source.has_messages() {

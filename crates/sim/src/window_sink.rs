@@ -5,6 +5,7 @@ use fairwave_schemes::header::{CongestionHeader, EcnCode};
 use fairwave_units::Time;
 
 use crate::event::SimEvent;
+use crate::flow::AckBlocks;
 use crate::packet::{SimPacket, SimPacketKind};
 use crate::transit::Transit;
 
@@ -31,9 +32,13 @@ pub(crate) fn arrive(transit: &mut Transit<'_>, packet: SimPacket) {
 
 #[inline]
 fn acknowledge(transit: &mut Transit<'_>, index: u32, stamp: Time, header: Option<CongestionHeader>) {
-    let flow = &transit.flows[index];
+    let flow = &mut transit.flows[index];
     let contents = &mut transit.contents;
-    let blocks = if flow.options.sack { flow.receiver.blocks() } else { None };
+    let blocks = match flow.options.blocks {
+        AckBlocks::None => None,
+        AckBlocks::Sack => flow.receiver.blocks(),
+        AckBlocks::SackAndDuplicate => flow.receiver.blocks_and_duplicate(),
+    };
     let header = header.map(|header| match header {
         CongestionHeader::Ecn(_) => CongestionHeader::EcnEcho { marked_packets: flow.counts.marked },
         _ => header,

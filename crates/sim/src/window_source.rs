@@ -3,20 +3,21 @@
 use fairwave_scenario::{LossKind, Scenario, SessionSpec, TraceKind, random};
 use fairwave_schemes::scheme::{Options, Scheme, SchemeKind};
 use fairwave_schemes::session::tcp_options::{
-    DELAYED_ACK, IDLE_RESTART, INITIAL_RTO, MAX_BURST, MAX_WINDOW, MIN_RTO, PACING, SACK, SEND_JITTER,
+    DELAYED_ACK, IDLE_RESTART, INITIAL_RTO, MAX_BURST, MAX_WINDOW, MIN_RTO, PACING, PRR, RACK, SACK, SEND_JITTER, UNDO,
 };
 use fairwave_schemes::session::{MarkResponse, WindowConfig, led_controller};
 use fairwave_units::Duration;
 
+use crate::delayed_ack::MAX_DELAY;
 use crate::error::SimError;
 use crate::event::SimEvent;
-use crate::flow::FlowOptions;
+use crate::flow::{AckBlocks, FlowOptions};
 use crate::gtp::GtpHosts;
 use crate::kind::{NewSession, SourceKind};
 use crate::packet::SimPacket;
 use crate::route::link_rule;
 use crate::rtt::MinRto;
-use crate::sender::{Next, SenderConfig, TimerOutcome, WindowSender};
+use crate::sender::{Next, Repair, SenderConfig, TimerOutcome, WindowSender};
 use crate::transit::Transit;
 
 /// Runs every rule that is a `CongestionController`.
@@ -27,6 +28,13 @@ fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<
     let NewSession { scenario, session, choice, size_packets, data_bytes, .. } = *new;
     let (max_window_packets, offer) = new.limits();
     let sack = choice.scheme.read(&SACK, &choice.options).unwrap_or(false);
+    let is_on = |option| choice.scheme.read(option, &choice.options).unwrap_or(false);
+    let repair = Repair { prr: is_on(&PRR), rack: is_on(&RACK), undo: is_on(&UNDO) };
+    if !sack && (repair.prr || repair.rack) {
+        let (session, scheme) = (session.name.clone(), choice.scheme.name);
+        let hint = "set sack = true, or omit prr and rack";
+        return Err(SimError::Incomplete { session, scheme, what: "selective acknowledgements for prr or rack", hint });
+    }
     let is_led = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
     if is_led && max_window_packets < u64::MAX {
@@ -49,11 +57,17 @@ fn add(transit: &mut Transit<'_>, _: &GtpHosts, new: &NewSession<'_>) -> Result<
         size_packets,
         pacing: choice.scheme.read(&PACING, &options).unwrap_or(false),
         packet_bytes: data_bytes,
+        repair,
+        max_ack_delay: if DELAYED_ACK.of(&options) { MAX_DELAY } else { Duration::ZERO },
     };
     let flow_options = FlowOptions {
         max_burst: MAX_BURST.of(&options).unwrap_or(u64::MAX),
         delayed_ack: DELAYED_ACK.of(&options),
-        sack,
+        blocks: match sack {
+            false => AckBlocks::None,
+            true if repair.rack || repair.undo => AckBlocks::SackAndDuplicate,
+            true => AckBlocks::Sack,
+        },
         is_headed: is_led || (controller.mark_response() != MarkResponse::None && has_marks(scenario)),
     };
     let sender = WindowSender::new(controller, config);
@@ -179,9 +193,11 @@ pub(crate) fn on_timer(transit: &mut Transit<'_>, index: u32) {
     let flow = &mut transit.flows[index];
     let Some(sender) = flow.source.sender_mut() else { return };
     let expiry = sender.on_timer(now);
-    flow.counts.timeouts += u64::from(expiry != TimerOutcome::Moved);
-    if expiry == TimerOutcome::Cut {
-        flow.losses.push((now, LossKind::Timeout));
+    flow.counts.timeouts += u64::from(matches!(expiry, TimerOutcome::Cut | TimerOutcome::Again));
+    match expiry {
+        TimerOutcome::Cut => flow.losses.push((now, LossKind::Timeout)),
+        TimerOutcome::Lost => flow.losses.push((now, LossKind::Loss)),
+        TimerOutcome::Moved | TimerOutcome::Again | TimerOutcome::Early => {}
     }
     if expiry == TimerOutcome::Moved {
         arm(transit, index);

@@ -57,8 +57,21 @@ pub const SEND_JITTER: TypedOption<Duration> = time(
     "random delay before a packet is sent, up to this, against phase effects",
 );
 
+/// Whether a recovery reduces the packets in flight in proportion to deliveries.
+pub const PRR: TypedOption<bool> =
+    flag("prr", "false", "a recovery sends in proportion to deliveries (RFC 9937; Linux: true); needs sack");
+/// Whether losses are found by time, and a lost tail by a probe.
+pub const RACK: TypedOption<bool> = flag(
+    "rack",
+    "false",
+    "losses by time instead of three later packets, and tail loss probes (RFC 8985; Linux: true); needs sack",
+);
+/// Whether the cut of a spurious loss or time-out is undone.
+pub const UNDO: TypedOption<bool> =
+    flag("undo", "false", "restore the window after a spurious loss or time-out (Eifel and DSACK, as in Linux)");
+
 /// Number of options of every TCP-like sender.
-pub(super) const TCP_OPTIONS: usize = 12;
+pub(super) const TCP_OPTIONS: usize = 15;
 
 /// Options of every TCP-like sender; defaults as in ns-2, the minimum time-out as in RFC 6298.
 pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpec; TCP_OPTIONS] {
@@ -75,6 +88,9 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
         MAX_SSTHRESH.spec(),
         LIMITED_SLOW_START.spec(),
         SEND_JITTER.spec(),
+        PRR.spec(),
+        RACK.spec(),
+        UNDO.spec(),
     ]
 }
 /// Options of every sender of a user's own rule: selective acknowledgements, and the time-out of RFC 6298.

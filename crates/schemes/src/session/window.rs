@@ -78,6 +78,13 @@ impl CongestionWindow {
         self.set(self.ssthresh_packets);
     }
 
+    /// Undoes a cut for a loss that did not happen: the window and ssthresh are at least those before it (Linux,
+    /// tcp_undo_cwnd_reduction).
+    pub fn undo(&mut self, before: &Self) {
+        self.set(self.packets.max(before.packets));
+        self.ssthresh_packets = self.ssthresh_packets.max(before.ssthresh_packets);
+    }
+
     /// Restarts with the minimum window after a time-out; slow start ends at this ssthresh.
     pub fn begin_again(&mut self, ssthresh_packets: f64) {
         self.set_ssthresh(ssthresh_packets);

@@ -1,6 +1,7 @@
 //! A sender and a receiver compared with the text of the RFCs, over a path whose losses are chosen packet by packet.
 
 mod path;
+mod repair;
 
 use fairwave_schemes::scheme::Options;
 use fairwave_schemes::session::{controller, window_schemes};
@@ -22,6 +23,8 @@ fn config(sack: bool) -> SenderConfig {
         size_packets: u64::MAX,
         pacing: false,
         packet_bytes: 1000,
+        repair: Repair::default(),
+        max_ack_delay: Duration::ZERO,
     }
 }
 
@@ -311,13 +314,15 @@ proptest! {
     fn any_losses__leave_a_window_and_end_in_delivery(
         scheme in prop::sample::select(window_schemes().collect::<Vec<_>>()),
         sack in any::<bool>(),
+        [prr, rack, undo] in any::<[bool; 3]>(),
         window in 1.0..200.0_f64,
         max_window in prop::sample::select(vec![3, 50, u64::MAX]),
         size in 1_u64..600,
         data in proptest::collection::vec(any::<bool>(), 0..400),
         acks in proptest::collection::vec(0_u8..4, 0..400),
     ) {
-        let config = SenderConfig { size_packets: size, max_window_packets: max_window, ..config(sack) };
+        let repair = Repair { prr: prr && sack, rack: rack && sack, undo };
+        let config = SenderConfig { size_packets: size, max_window_packets: max_window, repair, ..config(sack) };
         let mut path = Path::new(sender(scheme, window, config), RTT);
         path.lost_acks = acks.iter().map(|draw| *draw == 0).collect();
         let mut losses = data.into_iter();

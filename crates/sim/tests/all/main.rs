@@ -15,6 +15,7 @@ mod path;
 mod queues;
 mod rbudp_runs;
 mod rcp_runs;
+mod repair;
 mod rivals;
 mod shared_path;
 mod tally_runs;

@@ -89,7 +89,8 @@ impl Path {
                 }
             } else {
                 match self.sender.on_timer(self.now) {
-                    TimerOutcome::Moved => {}
+                    TimerOutcome::Moved | TimerOutcome::Early => {}
+                    TimerOutcome::Lost => self.cuts.push(self.now),
                     TimerOutcome::Again => self.timeouts.push(self.now),
                     TimerOutcome::Cut => {
                         self.timeouts.push(self.now);
@@ -130,7 +131,7 @@ impl Path {
         if self.lost_acks.pop_front().unwrap_or(false) {
             return;
         }
-        let blocks = if self.sender.config.sack { self.receiver.blocks() } else { None };
+        let blocks = if self.sender.config.sack { self.receiver.blocks_and_duplicate() } else { None };
         let at = self.now.saturating_add(self.delay);
         self.acks.push_back((at, self.receiver.next(), blocks.unwrap_or_default(), stamp));
     }
