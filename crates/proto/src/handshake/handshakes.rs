@@ -9,12 +9,15 @@ use crate::handshake::{
     AttemptProgress, Crypto, Established, HalfOpen, HandshakeError, HandshakeTerms, Incoming, Initiator, PendingVisit,
     Responder,
 };
-use crate::session::slots::Slots;
+use crate::session::alarms::Alarms;
+use crate::session::slots::{Slots, slot};
 use crate::wire::codec::{Full, Refusal, Reset, SessionId};
 
 /// The attempts of a host to open sessions, and its answers to others'.
 pub(crate) struct Handshakes<C: Crypto> {
     attempts: Slots<Attempt<C>>,
+    /// When each of them is due: thousands may wait at a time.
+    alarms: Alarms,
     responder: Responder<C::Responder>,
     /// How long an attempt lasts.
     lasts: Duration,
@@ -45,7 +48,13 @@ pub(crate) enum DatagramOutcome<C: Crypto> {
 impl<C: Crypto> Handshakes<C> {
     /// None yet; attempts last for `lasts`.
     pub(crate) fn new(crypto: C::Responder, lasts: Duration) -> Self {
-        Self { attempts: Slots::default(), responder: Responder::new(crypto), lasts, options: Slots::default() }
+        Self {
+            attempts: Slots::default(),
+            alarms: Alarms::default(),
+            responder: Responder::new(crypto),
+            lasts,
+            options: Slots::default(),
+        }
     }
 
     pub(crate) fn crypto(&mut self) -> &mut C::Responder {
@@ -68,6 +77,7 @@ impl<C: Crypto> Handshakes<C> {
     ) -> Result<(), Full> {
         let session = terms.session;
         let initiator = Initiator::new(now, crypto, terms, flows, greeting)?.lasting(self.lasts);
+        self.alarms.set(slot(session), initiator.next_timeout());
         self.attempts.insert(session, Attempt { initiator, to, options });
         Ok(())
     }
@@ -84,20 +94,29 @@ impl<C: Crypto> Handshakes<C> {
 
     /// Gives up an attempt: whether there was one.
     pub(crate) fn give_up(&mut self, session: SessionId) -> bool {
-        self.attempts.remove(session).is_some()
+        self.remove(session).is_some()
+    }
+
+    fn remove(&mut self, session: SessionId) -> Option<Attempt<C>> {
+        let attempt = self.attempts.remove(session)?;
+        self.alarms.set(slot(session), None);
+        Some(attempt)
     }
 
     pub(crate) fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) -> DatagramOutcome<C> {
         let attempt = self.attempts.iter_mut().find(|(_, attempt)| attempt.initiator.is_for(datagram));
         if let Some((session, attempt)) = attempt {
             let outcome = match attempt.initiator.handle(now, datagram) {
-                AttemptProgress::Waiting => return DatagramOutcome::Nothing,
+                AttemptProgress::Waiting => {
+                    self.alarms.set(slot(session), attempt.initiator.next_timeout());
+                    return DatagramOutcome::Nothing;
+                }
                 AttemptProgress::Established(established) => {
                     DatagramOutcome::Established(established, attempt.to, attempt.options)
                 }
                 AttemptProgress::Failed(error) => DatagramOutcome::Failed(session, error),
             };
-            self.attempts.remove(session);
+            self.remove(session);
             return outcome;
         }
         match self.responder.handle(now, from, datagram) {
@@ -151,9 +170,10 @@ impl<C: Crypto> Handshakes<C> {
         let failed = |(session, attempt): (_, &mut Attempt<C>)| {
             attempt.initiator.handle_timeout(now).map(|error| (session, error))
         };
-        let failed: Vec<_> = self.attempts.iter_mut().filter_map(failed).collect();
+        let is_due = self.alarms.next().is_some_and(|due| due <= now);
+        let failed: Vec<_> = if is_due { self.attempts.iter_mut().filter_map(failed).collect() } else { Vec::new() };
         for (session, _) in &failed {
-            self.attempts.remove(*session);
+            self.remove(*session);
         }
         let gone = self.responder.handle_timeout(now);
         for session in &gone {
@@ -163,15 +183,21 @@ impl<C: Crypto> Handshakes<C> {
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let attempts = self.attempts.iter().filter_map(|(_, attempt)| attempt.initiator.next_timeout());
-        attempts.chain(self.responder.next_timeout()).min()
+        self.alarms.next().into_iter().chain(self.responder.next_timeout()).min()
     }
 
     /// The next hello to send.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
-        self.attempts.iter_mut().find_map(|(_, attempt)| {
-            let datagram = attempt.initiator.poll_transmit(now)?;
-            Some((attempt.to, datagram.to_vec()))
-        })
+        if self.alarms.next().is_none_or(|due| due > now) {
+            return None;
+        }
+        for (session, attempt) in self.attempts.iter_mut() {
+            if let Some(datagram) = attempt.initiator.poll_transmit(now) {
+                let datagram = datagram.to_vec();
+                self.alarms.set(slot(session), attempt.initiator.next_timeout());
+                return Some((attempt.to, datagram));
+            }
+        }
+        None
     }
 }

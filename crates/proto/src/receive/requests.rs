@@ -28,6 +28,8 @@ pub struct Requests {
     served: Time,
     /// The ranges of the last data.
     parts: Vec<Range<u64>>,
+    /// No open request has waited since an earlier time.
+    waiting_since: Time,
 }
 
 /// A range of a stream that a source is to send.
@@ -131,7 +133,18 @@ impl Requests {
 
     /// Requests of which nothing has come for as long as `patience` are to be made again.
     pub fn lapse(&mut self, now: Time, patience: Duration) {
-        self.lapse_where(|_, ask| now.since(ask.since) >= patience);
+        if now.since(self.waiting_since) < patience {
+            return;
+        }
+        let mut waiting_since = now;
+        self.lapse_where(|_, ask| {
+            let is_over = now.since(ask.since) >= patience;
+            if !is_over {
+                waiting_since = waiting_since.min(ask.since);
+            }
+            is_over
+        });
+        self.waiting_since = waiting_since;
     }
 
     /// Requests of which nothing has ever come are to be made again where something came of one that was made later,
