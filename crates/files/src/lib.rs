@@ -58,6 +58,8 @@ mod once;
 mod open_rates;
 mod sftp;
 mod share;
+#[allow(unexpected_cfgs, reason = "`fairwave_portable` is a flag of the build")]
+mod sys;
 mod take;
 mod transfer;
 

@@ -12,7 +12,8 @@ use crate::format::attributes::{
     ListedAttributes, ListedXattr, MAX_ALL_BYTES, MAX_COUNT, MAX_OWNERS, MAX_VALUE_BYTES, OwnerName,
 };
 use crate::format::manifest::TreeEntry;
-use crate::transfer::xattrs::{ACL, DEFAULT_ACL, Xattr, is_root, names, place, value};
+use crate::sys::{Node, node_id};
+use crate::transfer::xattrs::{ACL, DEFAULT_ACL, Xattr, is_root, names, value};
 
 /// Max files with several names that are listed as such, some 50 MB; each name of further ones is a separate file.
 const MAX_INODES: usize = 1 << 20;
@@ -81,7 +82,7 @@ impl AttributeLister {
         if !is_file || stat.st_nlink < 2 {
             return 0;
         }
-        let (id, next) = ((stat.st_dev, stat.st_ino), self.inodes.len() as u64 + 1);
+        let (id, next) = (node_id(stat), self.inodes.len() as u64 + 1);
         match self.inodes.get(&id) {
             Some(number) => *number,
             None if self.inodes.len() >= MAX_INODES => 0,
@@ -93,9 +94,9 @@ impl AttributeLister {
 /// The extended attributes of an open entry, and whether there are more than fit. If they cannot be read, neither can
 /// the entry, which fails then.
 fn read(entry: BorrowedFd<'_>) -> (Vec<Xattr>, bool) {
-    let (place, mut bytes, mut read) = (place(entry), 0, Vec::new());
-    for name in names(&place, is_root()).unwrap_or_default() {
-        let Ok(Some(value)) = value(&place, &name) else { continue };
+    let (node, mut bytes, mut read) = (Node::new(&entry), 0, Vec::new());
+    for name in names(&node, is_root()).unwrap_or_default() {
+        let Ok(Some(value)) = value(&node, &name) else { continue };
         bytes += name.len() + value.len();
         if bytes > MAX_ALL_BYTES || read.len() == MAX_COUNT {
             return (read, true);

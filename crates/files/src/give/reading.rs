@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use fairwave_host::Lock;
 use fairwave_proto::codec::VoidReason;
-use rustix::fs::{Advice, fadvise, fstat};
+use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
 use super::batch_bytes::{BatchBytes, Void};
@@ -19,6 +19,7 @@ use super::scan::{ChangeTime, changed_at, identity, identity_before};
 use crate::delta::chunks::ChunkSizes;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
 use crate::sftp::tree::{FarPart, NotRead, SftpTree};
+use crate::sys::reads_in_order;
 use crate::transfer::zeros::wait_for_zeros;
 
 /// Max files that stay open because more of them will be read.
@@ -317,8 +318,7 @@ impl Disk {
         }
         drop(open);
         let fd = Arc::new(self.open_file(listed.path)?);
-        // It is advice: a file system that takes none reads as well.
-        let _ = fadvise(&fd, 0, None, Advice::Sequential);
+        reads_in_order(&fd);
         let mut open = lock();
         if open.len() >= MAX_OPEN {
             open.remove(0);

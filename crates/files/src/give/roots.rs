@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairwave_host::{Lock, OwnPlaces, assert_may_wait};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::sftp::tree::SftpTree;
+use crate::sys::{WAY, node_id};
+use crate::transfer::below::open_below;
 use crate::transfer::error::ShareError;
 
 /// The roots that are given: each path by the last of its names.
@@ -98,7 +98,7 @@ impl Roots {
         if let Some(place) = own.around(path) {
             return Err(ShareError::own(path, place));
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = WAY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = openat(CWD, path, flags, Mode::empty());
         let parent = parent.map_err(|error| ShareError::Unreadable { path: path.to_owned(), error: error.into() })?;
         let root = Root { name: Vec::new(), parent, real_name: b".".to_vec() };
@@ -113,7 +113,7 @@ impl Roots {
 
     /// Whether a directory or a file is one that is never given.
     pub(crate) fn is_own(&self, stat: &rustix::fs::Stat) -> bool {
-        let node = (stat.st_dev, stat.st_ino);
+        let node = node_id(stat);
         self.own.is_directory(node) || self.own.is_file(node)
     }
 
@@ -162,7 +162,7 @@ impl Roots {
             let root = self.root(b"")?;
             return match path {
                 b"" => Ok(openat(&root.parent, ".", flags, Mode::empty())?),
-                path => open_beneath(&root.parent, path, flags),
+                path => Ok(open_below(&root.parent, path, flags, Mode::empty())?),
             };
         }
         let (name, rest) = match path.iter().position(|byte| *byte == b'/') {
@@ -170,11 +170,12 @@ impl Roots {
             None => (path, &[][..]),
         };
         let root = self.root(name)?;
-        if root.name == root.real_name {
-            open_beneath(&root.parent, path, flags)
+        let opened = if root.name == root.real_name {
+            open_below(&root.parent, path, flags, Mode::empty())
         } else {
-            open_beneath(&root.parent, &[root.real_name.as_slice(), rest].concat(), flags)
-        }
+            open_below(&root.parent, &[root.real_name.as_slice(), rest].concat(), flags, Mode::empty())
+        };
+        Ok(opened?)
     }
 }
 
@@ -191,71 +192,14 @@ impl Root {
         if !kind.is_file() && !kind.is_dir() {
             return Err(ShareError::Special { path: path.to_owned() });
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = WAY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = openat(CWD, parent, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
         let root = Self { name, parent, real_name: real_name.as_bytes().to_vec() };
         // An early error to the user is better than a late one in a list.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        open_beneath(&root.parent, &root.real_name, flags).map_err(unreadable)?;
+        open_below(&root.parent, &root.real_name, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
         Ok(root)
     }
-}
-
-/// Max attempts: the kernel returns EAGAIN when something was renamed during the lookup.
-const TRIES: usize = 16;
-
-/// Opens a path below a directory, without following links.
-fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-    /// Whether the kernel has no `openat2`, or a sandbox hides it.
-    static IS_MISSING: AtomicBool = AtomicBool::new(false);
-    assert_may_wait();
-    let call =
-        |path: &[u8]| openat2(directory, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS);
-    open_with(call, &IS_MISSING, directory, path, flags)
-}
-
-/// Opens with a system call that may be missing: after the first such error it is not tried again.
-fn open_with(
-    call: impl Fn(&[u8]) -> rustix::io::Result<OwnedFd>,
-    is_missing: &AtomicBool,
-    directory: &OwnedFd,
-    path: &[u8],
-    flags: OFlags,
-) -> io::Result<OwnedFd> {
-    if is_missing.load(Ordering::Relaxed) {
-        return open_step_by_step(directory, path, flags);
-    }
-    for _ in 0..TRIES {
-        match call(path) {
-            Err(Errno::AGAIN) => {}
-            // Filters of system calls that do not know it answer with the latter.
-            Err(Errno::NOSYS | Errno::PERM) => {
-                let opened = open_step_by_step(directory, path, flags);
-                if opened.is_ok() {
-                    is_missing.store(true, Ordering::Relaxed);
-                }
-                return opened;
-            }
-            opened => return Ok(opened?),
-        }
-    }
-    open_step_by_step(directory, path, flags)
-}
-
-/// Opens a path one name at a time.
-fn open_step_by_step(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-    let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut at: Option<OwnedFd> = None;
-    let mut names = path.split(|byte| *byte == b'/').peekable();
-    while let Some(name) = names.next() {
-        if matches!(name, b"" | b"." | b"..") {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let from = at.as_ref().map_or(directory.as_fd(), AsFd::as_fd);
-        let is_last = names.peek().is_none();
-        at = Some(openat(from, name, if is_last { flags } else { step }, Mode::empty())?);
-    }
-    at.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 #[cfg(test)]
@@ -300,47 +244,6 @@ mod tests {
         let roots = find(&[&place.path().join("latest")]).unwrap();
         assert_eq!(roots.names().collect::<Vec<_>>(), [b"latest"]);
         assert_eq!(content(roots.open_file(b"latest/a").unwrap()), "one");
-    }
-
-    #[test]
-    fn open__no_link_on_the_way() {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir_all(place.path().join("data/real")).unwrap();
-        fs::write(place.path().join("data/real/a"), "a").unwrap();
-        symlink("real", place.path().join("data/link")).unwrap();
-        symlink("real/a", place.path().join("data/a")).unwrap();
-        let roots = find(&[&place.path().join("data")]).unwrap();
-        let parent = &roots.given[0].parent;
-        for open in [open_beneath, open_step_by_step] {
-            let open = |path: &[u8]| open(parent, path, OFlags::RDONLY | OFlags::NOFOLLOW);
-            assert_eq!(content(open(b"data/real/a").unwrap()), "a");
-            for refused in [&b"data/link/a"[..], b"data/a", b"data/real/../../x", b"data/gone", b"/etc/passwd", b""] {
-                assert!(open(refused).is_err(), "{refused:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn open__without_openat2_each_name_is_opened() {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir_all(place.path().join("data/real")).unwrap();
-        fs::write(place.path().join("data/real/a"), "a").unwrap();
-        let roots = find(&[&place.path().join("data")]).unwrap();
-        let parent = &roots.given[0].parent;
-        for error in [Errno::NOSYS, Errno::PERM] {
-            let (calls, is_missing) = (std::cell::Cell::new(0), AtomicBool::new(false));
-            let call = |_: &[u8]| {
-                calls.set(calls.get() + 1);
-                Err(error)
-            };
-            let open = |path: &[u8]| open_with(call, &is_missing, parent, path, OFlags::RDONLY | OFlags::NOFOLLOW);
-            // A missing file is not evidence about the system call.
-            assert!(open(b"data/gone").is_err());
-            for _ in 0..3 {
-                assert_eq!(content(open(b"data/real/a").unwrap()), "a", "{error}");
-            }
-            assert_eq!(calls.get(), 2, "{error}: it is not tried again");
-        }
     }
 
     #[test]

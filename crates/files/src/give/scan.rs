@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::attributes::AttributeLister;
@@ -20,6 +20,7 @@ use crate::format::manifest::{FileIdentity, MAX_PATH_BYTES, Meta, TreeEntry};
 use crate::format::names::is_reserved;
 use crate::format::reason::reason;
 use crate::format::short_hash::short;
+use crate::sys::{LOOK, device, may_be_generated, node_id};
 use crate::transfer::boot::directory_id;
 use crate::transfer::memory::{LISTS, Room};
 
@@ -62,7 +63,7 @@ pub(crate) fn scan(
     for name in roots.names() {
         match roots.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                walk.stays_on = walk.stays_on.map(|_| stat.st_dev);
+                walk.stays_on = walk.stays_on.map(|_| node_id(&stat).0);
                 walk.tree(name)?;
             }
             Ok(stat) => walk.leaf(name, &stat, None)?,
@@ -78,17 +79,13 @@ pub(crate) fn scan(
 /// The identity of a file: its size, its time and its inode. Device numbers may change at each boot; and the time of
 /// the last change of attributes moves with each link, each mode and each snapshot.
 pub(crate) fn identity(stat: &Stat) -> FileIdentity {
-    identity_of(stat.st_size.cast_unsigned(), stat.st_mtime, stat.st_mtime_nsec, stat.st_ino)
+    identity_before(stat, stat.st_size.cast_unsigned(), (stat.st_mtime, meta(stat).mtime_ns))
 }
 
 /// The identity of a file that has grown since it had this size and this time.
 pub(crate) fn identity_before(stat: &Stat, bytes: u64, (mtime_s, mtime_ns): (i64, u32)) -> FileIdentity {
-    identity_of(bytes, mtime_s, mtime_ns.into(), stat.st_ino)
-}
-
-fn identity_of(bytes: u64, mtime_s: i64, mtime_ns: u64, inode: u64) -> FileIdentity {
     let mut said = [0; 32];
-    let numbers = [bytes, mtime_s.cast_unsigned(), mtime_ns, inode];
+    let numbers = [bytes, mtime_s.cast_unsigned(), mtime_ns.into(), node_id(stat).1];
     for (place, number) in said.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
@@ -96,10 +93,10 @@ fn identity_of(bytes: u64, mtime_s: i64, mtime_ns: u64, inode: u64) -> FileIdent
 }
 
 /// When a file was last changed, in its content or its attributes. It cannot be set.
-pub(crate) type ChangeTime = (i64, u64);
+pub(crate) type ChangeTime = (i64, u32);
 
 pub(crate) fn changed_at(stat: &Stat) -> ChangeTime {
-    (stat.st_ctime, stat.st_ctime_nsec)
+    (stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0))
 }
 
 /// Max size of a generated file, as those of /proc and /sys are, bytes: it is read completely when it is listed, since
@@ -110,14 +107,11 @@ const MAX_CLAIMED_BYTES: u64 = 64 << 10;
 const LONG_MADE: &str = "it has no length before it is read, and more than 16 MiB";
 const MANY_MADE: &str = "files that have no length before they are read have more than 64 MiB in all";
 
-/// Whether a file may be made when it is read: it occupies nothing, on a file system without a disk.
+/// Whether a file may be made when it is read: it occupies nothing.
 fn may_be_made_when_read(stat: &Stat) -> bool {
     let bytes = stat.st_size.cast_unsigned();
-    stat.st_blocks == 0 && rustix::fs::major(stat.st_dev) == 0 && bytes <= MAX_CLAIMED_BYTES
+    stat.st_blocks == 0 && may_be_generated(stat) && bytes <= MAX_CLAIMED_BYTES
 }
-
-/// Opens an entry of any kind for its attributes only.
-const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Said of Fairwave's own places.
 const OWN: &str = "holds Fairwave's keys, which are never sent";
@@ -196,7 +190,7 @@ impl Walk<'_> {
             (self.found)(&TreeEntry::Identity(directory_id(&stat)))?;
             (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
         }
-        if self.stays_on.is_some_and(|device| stat.st_dev != device) {
+        if self.stays_on.is_some_and(|device| node_id(&stat).0 != device) {
             return if self.lists_left_out {
                 (self.found)(&TreeEntry::Kept { path })
             } else {
@@ -365,8 +359,8 @@ impl Walk<'_> {
                 self.attributes(path, stat, at)?;
                 let (kind, device) = match kind {
                     FileType::Fifo => (NodeKind::Fifo, 0),
-                    FileType::CharacterDevice => (NodeKind::Character, stat.st_rdev),
-                    _ => (NodeKind::Block, stat.st_rdev),
+                    FileType::CharacterDevice => (NodeKind::Character, device(stat)),
+                    _ => (NodeKind::Block, device(stat)),
                 };
                 return (self.found)(&TreeEntry::Node { path, meta, kind, device });
             }

@@ -1,5 +1,6 @@
 //! A running transfer, over all its sessions: progress, retries and outcome.
 
+pub(crate) mod below;
 pub(crate) mod boot;
 pub(crate) mod error;
 pub(crate) mod failures;

@@ -1,11 +1,8 @@
 //! Extended attributes of an open entry, ACLs among them.
-//!
-//! The entry may be open for nothing but its path (`O_PATH`): its link in /proc leads to it, and nowhere else.
 
-use std::os::fd::{AsFd, AsRawFd};
-
-use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
+
+use crate::sys::{Node, is_no_xattr};
 
 /// ACL of an entry, as Linux encodes it.
 pub(crate) const ACL: &[u8] = b"system.posix_acl_access";
@@ -16,11 +13,6 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// Name and value of an attribute.
 pub(crate) type Xattr = (Box<[u8]>, Box<[u8]>);
-
-/// Path of an open entry.
-pub(crate) fn place(entry: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", entry.as_fd().as_raw_fd())
-}
 
 /// Whether an attribute of this name is part of a copy: for users their own attributes and ACLs, and for root
 /// capabilities and trusted attributes as well. Labels of security modules belong to their machine.
@@ -35,8 +27,8 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// Names of the attributes that are part of a copy; none on a file system without attributes.
-pub(crate) fn names(place: &str, is_root: bool) -> rustix::io::Result<Vec<Box<[u8]>>> {
-    let all = match read(|room| listxattr(place, room)) {
+pub(crate) fn names(node: &Node<'_>, is_root: bool) -> rustix::io::Result<Vec<Box<[u8]>>> {
+    let all = match read(|room| node.xattr_names(room)) {
         Err(Errno::NOTSUP) => Vec::new(),
         all => all?,
     };
@@ -47,20 +39,16 @@ pub(crate) fn names(place: &str, is_root: bool) -> rustix::io::Result<Vec<Box<[u
 }
 
 /// Value of an attribute; `None` if it does not exist.
-pub(crate) fn value(place: &str, name: &[u8]) -> rustix::io::Result<Option<Vec<u8>>> {
-    match read(|room| getxattr(place, name, room)) {
-        Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
+pub(crate) fn value(node: &Node<'_>, name: &[u8]) -> rustix::io::Result<Option<Vec<u8>>> {
+    match read(|room| node.xattr(name, room)) {
+        Err(error) if error == Errno::NOTSUP || is_no_xattr(error) => Ok(None),
         value => value.map(Some),
     }
 }
 
-pub(crate) fn set(place: &str, name: &[u8], value: &[u8]) -> rustix::io::Result<()> {
-    setxattr(place, name, value, XattrFlags::empty())
-}
-
-pub(crate) fn remove(place: &str, name: &[u8]) -> rustix::io::Result<()> {
-    match removexattr(place, name) {
-        Err(Errno::NODATA) => Ok(()),
+pub(crate) fn remove(node: &Node<'_>, name: &[u8]) -> rustix::io::Result<()> {
+    match node.remove_xattr(name) {
+        Err(error) if is_no_xattr(error) => Ok(()),
         removed => removed,
     }
 }

@@ -8,10 +8,11 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fairwave_host::Lock;
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use crate::format::blocks::BLOCK_BYTES;
+use crate::sys::preallocate;
 use crate::take::disk::sparse::punch;
 use crate::take::resume::key::TemporaryKey;
 
@@ -58,7 +59,7 @@ impl Aside {
         let mut steps = self.steps.lock();
         let left = match steps.get(&(*key, number)) {
             Some(left) => *left,
-            None => match fallocate(file, FallocateFlags::KEEP_SIZE, start, step_bytes) {
+            None => match preallocate(file, start, step_bytes) {
                 // A part of it may be allocated.
                 Ok(()) | Err(Errno::NOSPC | Errno::DQUOT) => step_bytes,
                 Err(_) => return false,

@@ -3,10 +3,11 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Uid, chmod, chownat, fstat};
+use rustix::fs::{FileType, Gid, Mode, RawMode, Stat, Uid, fstat};
 use rustix::io::Errno;
 
 use crate::format::manifest::Meta;
+use crate::sys::Node;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::transfer::xattrs::{self, ACL, DEFAULT_ACL, Xattr, is_copied};
 
@@ -17,7 +18,7 @@ pub(crate) type NodeAttributes = (Arc<Attributes>, u64);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
     /// Set-user-ID, set-group-ID and sticky bits, in their places in a mode.
-    pub(crate) special: u32,
+    pub(crate) special: u16,
     pub(crate) owner: u32,
     pub(crate) group: u32,
     /// By name.
@@ -50,8 +51,8 @@ impl Wanted<'_> {
 /// An extended attribute to set, or to remove.
 type Change<'a> = (Box<[u8]>, Option<&'a [u8]>);
 
-const SET_UID: u32 = 0o4000;
-const SET_GID: u32 = 0o2000;
+const SET_UID: RawMode = 0o4000;
+const SET_GID: RawMode = 0o2000;
 const OWNER: &str = "set its owner";
 const GROUP: &str = "set its group";
 const MODE: &str = "set its mode";
@@ -79,22 +80,22 @@ impl Attributes {
 
     fn apply_to(&self, entry: impl AsFd, meta: Meta, unset: &mut Unset) -> Result<(), DiskError> {
         let look = || fstat(&entry).doing("look at it");
-        let place = xattrs::place(&entry);
-        unset.note(self.chown(&entry, &look()?));
+        let node = Node::new(&entry);
+        unset.note(self.chown(&node, &look()?));
         let stat = look()?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::Symlink {
             return Ok(());
         }
-        let mut mode = u32::from(meta.mode) | self.special;
+        let mut mode = RawMode::from(meta.mode | self.special);
         if stat.st_uid != self.owner {
             mode &= !SET_UID;
         }
         if stat.st_gid != self.group {
             mode &= !SET_GID;
         }
-        let chmod = |mode| chmod(&*place, Mode::from_raw_mode(mode)).doing(MODE);
-        let changes = self.changes(&place, kind);
+        let chmod = |mode| node.chmod(Mode::from_raw_mode(mode)).doing(MODE);
+        let changes = self.changes(&node, kind);
         match changes {
             Ok(changes) if changes.is_empty() => {}
             Ok(changes) => {
@@ -105,8 +106,8 @@ impl Attributes {
                 for (name, value) in changes {
                     let is_acl = *name == *ACL || *name == *DEFAULT_ACL;
                     let set = match value {
-                        Some(value) => xattrs::set(&place, &name, value),
-                        None => xattrs::remove(&place, &name),
+                        Some(value) => node.set_xattr(&name, value),
+                        None => xattrs::remove(&node, &name),
                     };
                     unset.note(set.doing(if is_acl { ACLS } else { XATTR }));
                 }
@@ -117,10 +118,10 @@ impl Attributes {
         if look()?.st_mode & 0o7777 == mode { Ok(()) } else { chmod(mode) }
     }
 
-    fn chown(&self, entry: impl AsFd, stat: &Stat) -> Result<(), DiskError> {
+    fn chown(&self, node: &Node<'_>, stat: &Stat) -> Result<(), DiskError> {
         let owner = (stat.st_uid != self.owner).then_some(Uid::from_raw(self.owner));
         let group = (stat.st_gid != self.group).then_some(Gid::from_raw(self.group));
-        let chown = |owner, group| chownat(&entry, "", owner, group, AtFlags::EMPTY_PATH);
+        let chown = |owner, group| node.chown(owner, group);
         match (owner, group) {
             (None, None) => Ok(()),
             (None, group) => chown(None, group).doing(GROUP),
@@ -134,11 +135,11 @@ impl Attributes {
     }
 
     /// The extended attributes to set or to remove.
-    fn changes(&self, place: &str, kind: FileType) -> Result<Vec<Change<'_>>, DiskError> {
+    fn changes(&self, node: &Node<'_>, kind: FileType) -> Result<Vec<Change<'_>>, DiskError> {
         let is_root = xattrs::is_root();
         let is_possible =
             |name: &[u8]| is_copied(name, is_root) && (kind == FileType::Directory || name != DEFAULT_ACL);
-        let names = xattrs::names(place, is_root).doing(XATTR)?;
+        let names = xattrs::names(node, is_root).doing(XATTR)?;
         let mut changes = Vec::new();
         for name in names {
             if !self.xattrs.iter().any(|(wanted, _)| *wanted == name) {
@@ -146,7 +147,7 @@ impl Attributes {
             }
         }
         for (name, value) in self.xattrs.iter().filter(|(name, _)| is_possible(name)) {
-            if !xattrs::value(place, name).is_ok_and(|there| there.is_some_and(|there| *there == **value)) {
+            if !xattrs::value(node, name).is_ok_and(|there| there.is_some_and(|there| *there == **value)) {
                 changes.push((name.clone(), Some(&**value)));
             }
         }

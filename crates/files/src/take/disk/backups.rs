@@ -8,7 +8,8 @@ use rustix::io::Errno;
 
 use crate::format::backup::Backup;
 use crate::format::names::RelativePath;
-use crate::take::disk::tree::{Tree, look, make_below, mount, open_below};
+use crate::sys::{mount, node_id};
+use crate::take::disk::tree::{Tree, look, make_below, open_below};
 
 /// Mode of directories that are made for backups, before the umask.
 const MODE: u16 = 0o777;
@@ -65,7 +66,7 @@ fn make(tree: &Tree, own: Option<&OwnPlaces>, path: &[u8]) -> rustix::io::Result
 
 /// Device and inode.
 fn node(directory: &OwnedFd) -> rustix::io::Result<(u64, u64)> {
-    fstat(directory).map(|stat| (stat.st_dev, stat.st_ino))
+    fstat(directory).map(|stat| node_id(&stat))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
 
+use crate::sys::{fdatasync, fsync, syncfs};
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::durable::Durable;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use fairwave_host::OwnPlaces;
-use rustix::fs::{Mode, Timestamps, fchmod, fstat, fsync, futimens, syncfs};
+use rustix::fs::{Mode, RawMode, Timestamps, fchmod, fstat, futimens};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -15,12 +15,13 @@ use crate::format::footprint::of_table;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
+use crate::sys::{Node, fsync, node_id, syncfs};
 use crate::take::disk::attributes::Attributes;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::quota::{OverQuota, PAGE, Quota};
 use crate::take::disk::tree::{There, Tree, make_below, open_below, times};
 use crate::take::resume::homes::Homes;
-use crate::transfer::xattrs::{DEFAULT_ACL, place, value};
+use crate::transfer::xattrs::{DEFAULT_ACL, value};
 
 /// Makes directories when their first entry is created, and sets their modes and times at the end.
 ///
@@ -202,7 +203,7 @@ impl Directories {
             Err(Errno::NOENT) => {
                 if let Some(own) = &self.own {
                     let stat = fstat(parent).doing("look at its directory")?;
-                    if own.is_next((stat.st_dev, stat.st_ino), name) {
+                    if own.is_next(node_id(&stat), name) {
                         return Err(DirectoryError::Own);
                     }
                 }
@@ -264,7 +265,7 @@ impl Directories {
                 let _ = set_mode(&directory, ModeAtEnd::Set(there.meta.mode | 0o700));
             }
         }
-        let acl = value(&place(&directory), DEFAULT_ACL).ok().flatten();
+        let acl = value(&Node::new(&directory), DEFAULT_ACL).ok().flatten();
         let umask = acl.and_then(|acl| acl::permitted(&acl)).map_or(self.umask, |permitted| 0o777 & !permitted);
         let opened = OpenDirectory { directory: Arc::new(directory), is_new, umask };
         self.recent.truncate(MAX_OPEN - 1);
@@ -317,15 +318,19 @@ impl Directories {
         fates.sort_unstable_by(|one, other| other.0.cmp(&one.0));
         let is_one_by_one = fates.len() <= FEW;
         let mut failed = Vec::new();
-        for (path, fate) in fates {
-            match self.finish_one(&path, fate, is_durable && is_one_by_one) {
+        for (path, fate) in &fates {
+            let fail = |error, is_attribute| FinishError { path: path.clone(), error, is_attribute };
+            match self.finish_one(path, fate, is_durable && is_one_by_one) {
                 Ok(None) => {}
-                Ok(Some(error)) => failed.push(FinishError { path, error, is_attribute: true }),
-                Err(error) => failed.push(FinishError { path, error, is_attribute: false }),
+                Ok(Some(error)) => failed.push(fail(error, true)),
+                Err(error) => failed.push(fail(error, false)),
             }
         }
         if is_durable {
-            let synced = if is_one_by_one { fsync(self.tree.root()) } else { self.sync_all() };
+            let is_synced = !is_one_by_one && self.sync_all().is_ok();
+            let mut rest = fates.iter().filter(|_| !is_synced && !is_one_by_one);
+            let synced = rest.try_for_each(|(path, _)| fsync(self.tree.directory(path)?));
+            let synced = synced.and_then(|()| if is_synced { Ok(()) } else { fsync(self.tree.root()) });
             let error = synced.doing("make it durable").err();
             failed.extend(error.map(|error| FinishError { path: Box::default(), error, is_attribute: false }));
         }
@@ -339,16 +344,16 @@ impl Directories {
     }
 
     /// The attribute that could not be set.
-    fn finish_one(&self, path: &[u8], fate: DirectoryFate, is_durable: bool) -> Result<Option<DiskError>, DiskError> {
+    fn finish_one(&self, path: &[u8], fate: &DirectoryFate, is_durable: bool) -> Result<Option<DiskError>, DiskError> {
         let directory = self.tree.directory(path).doing("open it")?;
         let set_mode = |mode| set_mode(&directory, mode).doing("set its mode");
-        let set_time = |time| futimens(&directory, &time).doing("set its time");
+        let set_time = |time| futimens(&directory, time).doing("set its time");
         // Each is tried: a file system may keep times and no modes.
         let mode = match &fate.attributes {
             Some((meta, attributes)) => attributes.apply(&directory, *meta).map_or(Ok(()), Err),
             None => fate.mode.map_or(Ok(()), set_mode),
         };
-        let time = fate.time.map_or(Ok(()), set_time);
+        let time = fate.time.as_ref().map_or(Ok(()), set_time);
         if is_durable {
             fsync(&directory).doing("make it durable")?;
         }
@@ -361,8 +366,8 @@ impl Directories {
 fn set_mode(directory: &OwnedFd, mode: ModeAtEnd) -> rustix::io::Result<()> {
     let now = fstat(directory)?.st_mode & 0o7777;
     let then = match mode {
-        ModeAtEnd::Set(mode) => now & !0o777 | u32::from(mode),
-        ModeAtEnd::Clear(bits) => now & !u32::from(bits),
+        ModeAtEnd::Set(mode) => now & !0o777 | RawMode::from(mode),
+        ModeAtEnd::Clear(bits) => now & !RawMode::from(bits),
     };
     if then == now { Ok(()) } else { fchmod(directory, Mode::from_raw_mode(then)) }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustix::fs::{fstat, fstatvfs};
 
+use crate::sys::node_id;
 use crate::take::disk::tree::Tree;
 
 /// Free space of the file systems below the destination. Mounts below it have their own.
@@ -46,7 +47,7 @@ impl FreeSpace {
             return Some(*device);
         }
         let directory = self.tree.directory(path).ok()?;
-        let device = fstat(&directory).ok()?.st_dev;
+        let device = node_id(&fstat(&directory).ok()?).0;
         self.devices.insert(path.into(), device);
         self.directories.entry(device).or_insert(directory);
         Some(device)

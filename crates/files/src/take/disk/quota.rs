@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use fairwave_host::{Held, Lock};
 use fairwave_units::Bytes;
-use rustix::fs::{AtFlags, Dir, FileType, Stat, fstatfs, statat, syncfs};
+use rustix::fs::{AtFlags, Dir, FileType, Stat, fstatfs, statat};
 use thiserror::Error;
 
+use crate::sys::syncfs;
 use crate::take::disk::file_system::keeps_count;
 use crate::take::disk::tree::Tree;
 use crate::take::resume::key::TemporaryKey;

@@ -2,8 +2,9 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, pwrite};
+
+use crate::sys;
 
 /// Holes are made of whole pages of this size, at offsets that are multiples of it.
 const PAGE: usize = 4096;
@@ -62,7 +63,7 @@ pub(crate) fn write_all(file: impl AsFd, mut offset: u64, mut bytes: &[u8]) -> r
 
 /// Makes a hole: whether the file system can.
 pub(crate) fn punch(file: impl AsFd, offset: u64, bytes: u64) -> rustix::io::Result<bool> {
-    match fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
+    match sys::punch(file, offset, bytes) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => Ok(false),
         Err(error) => Err(error),

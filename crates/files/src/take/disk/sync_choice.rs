@@ -44,7 +44,7 @@ impl SyncChoice {
     }
 
     /// Ends a turn: `sync_all` is called if not all were synced one by one, and syncs the rest. Returns whether all are
-    /// synced.
+    /// synced. A `sync_all` that fails is not called again.
     pub(crate) fn end(&mut self, turn: &SyncTurn, sync_all: impl FnOnce() -> bool) -> bool {
         if turn.done > 0 {
             self.on_one_by_one(turn.done, turn.took);
@@ -55,6 +55,9 @@ impl SyncChoice {
         let since = Instant::now();
         let is_synced = sync_all();
         self.on_together(since.elapsed());
+        if !is_synced {
+            self.together_s = Some(f64::INFINITY);
+        }
         is_synced
     }
 

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, Dir, FileType, fstat, statat};
 use crate::delta::chunks::ChunkSizes;
 use crate::format::manifest::Meta;
 use crate::format::names::{RelativePath, is_reserved};
+use crate::sys::node_id;
 use crate::take::disk::tree::{There, Tree};
 
 /// Max entries of the destination that are looked at: some seconds on a slow disk.
@@ -50,7 +51,7 @@ impl Alike {
         while let Some(path) = waiting.pop() {
             let Ok(directory) = tree.directory(&path) else { continue };
             let Ok(stat) = fstat(&directory) else { continue };
-            let is_own = own.is_some_and(|own| own.is_directory((stat.st_dev, stat.st_ino)));
+            let is_own = own.is_some_and(|own| own.is_directory(node_id(&stat)));
             if is_own || *device.get_or_insert(stat.st_dev) != stat.st_dev {
                 continue;
             }

@@ -66,7 +66,7 @@ impl NextAttributes {
             return Err(ListError::Attributes);
         }
         let attributes = Attributes {
-            special: u32::from(listed.special) << 9,
+            special: u16::from(listed.special) << 9,
             owner: self.local(false, listed.owner),
             group: self.local(true, listed.group),
             xattrs: Vec::new(),

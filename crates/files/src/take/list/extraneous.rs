@@ -11,6 +11,7 @@ use crate::filter::rules::Rules;
 use crate::format::backup::Backup;
 use crate::format::greeting::Deletions;
 use crate::format::names::{RelativePath, is_reserved};
+use crate::sys::node_id;
 use crate::take::disk::backups::keep;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::tree::Tree;
@@ -134,12 +135,12 @@ impl Extraneous<'_> {
         let ClaimedDirectory { path, is_listed, mut device } = directory;
         let opened = self.tree.directory(&path).doing(LIST)?;
         let stat = fstat(&opened).doing(LIST)?;
-        if self.own.is_some_and(|own| own.is_directory((stat.st_dev, stat.st_ino))) {
+        if self.own.is_some_and(|own| own.is_directory(node_id(&stat))) {
             return Ok(());
         }
         if is_listed {
-            let first = *device.get_or_insert(stat.st_dev);
-            if self.deletions.stays_on_file_system && first != stat.st_dev {
+            let first = *device.get_or_insert(node_id(&stat).0);
+            if self.deletions.stays_on_file_system && first != node_id(&stat).0 {
                 return Ok(());
             }
         }
@@ -241,10 +242,9 @@ impl Extraneous<'_> {
             Err(error) => return self.fail(path, error),
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
-        let (is_directory, node) = (kind == FileType::Directory, (stat.st_dev, stat.st_ino));
-        let is_own = |own: &OwnPlaces| {
-            own.is_directory(node) || own.is_file(node) || own.is_next((around.st_dev, around.st_ino), name)
-        };
+        let (is_directory, node) = (kind == FileType::Directory, node_id(&stat));
+        let is_own =
+            |own: &OwnPlaces| own.is_directory(node) || own.is_file(node) || own.is_next(node_id(around), name);
         let is_excluded =
             || !self.rules.includes(&(self.as_listed)(path), is_directory) || self.ignored.ignores(path, is_directory);
         let is_backup = self.backup.is_some_and(|backup| backup.is_one(path));
@@ -370,7 +370,6 @@ fn folds_case(directory: &OwnedFd, name: &[u8]) -> bool {
     let Some(at) = name.iter().position(u8::is_ascii_alphabetic) else { return false };
     let mut other = name.to_vec();
     other[at] ^= 0x20;
-    let node =
-        |name: &[u8]| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    let node = |name: &[u8]| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| node_id(&stat));
     node(&other).is_some_and(|other| node(name) == Some(other))
 }

@@ -14,8 +14,9 @@ use fairwave_host::{Held, Lock};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, fstatfs, statat, unlinkat};
 
 use crate::format::names::TEMPORARIES;
+use crate::sys::{mount, node_id};
 use crate::take::disk::file_system::{BTRFS, EXT4, TMPFS, XFS};
-use crate::take::disk::tree::{Tree, mount};
+use crate::take::disk::tree::Tree;
 use crate::take::resume::key::{TemporaryKey, TemporaryStamp};
 
 /// Known capabilities of a file system below the destination.
@@ -135,7 +136,7 @@ impl Homes {
     }
 
     fn file_system(&self, directory: &OwnedFd) -> rustix::io::Result<Arc<FileSystem>> {
-        let device = fstat(directory)?.st_dev;
+        let device = node_id(&fstat(directory)?).0;
         let mut all = self.file_systems.lock();
         if let Some(known) = all.get(&device) {
             return Ok(Arc::clone(known));

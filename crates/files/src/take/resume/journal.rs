@@ -27,10 +27,11 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
 use fairwave_host::Lock;
-use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
+use rustix::fs::{Mode, OFlags, ftruncate, openat, renameat};
 
 use crate::format::blocks::BlockHash;
 use crate::format::short_hash::short;
+use crate::sys::fdatasync;
 use crate::take::disk::sparse::write_all;
 use crate::take::resume::kept_key::KeptKey;
 use crate::take::resume::key::{TemporaryKey, TemporaryStamp};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fairwave_host::OwnPlaces;
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, ftruncate, futimens,
-    linkat, mkdirat, mknodat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+    linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use thiserror::Error;
@@ -18,12 +18,13 @@ use crate::format::backup::Backup;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
 use crate::format::short_hash::short;
+use crate::sys::{DIRECT, LOOK, create_unnamed, make_node, mount, name_unnamed, node_id};
 use crate::take::disk::aside::{Aside, STEP_BYTES, give_back};
 use crate::take::disk::attributes::Wanted;
 use crate::take::disk::backups::keep;
 use crate::take::disk::disk_error::{DiskError, Doing};
 use crate::take::disk::sparse::{Below, has_hole, write_all, write_sparse};
-use crate::take::disk::tree::{Old, There, Tree, look, mount, times};
+use crate::take::disk::tree::{Old, There, Tree, look, times};
 use crate::take::fetch::buffer::ALIGNMENT;
 use crate::take::resume::homes::{FileSystem, FoundTemporary, Home, Homes, Spot, directory_name};
 use crate::take::resume::kept_time::TimeProbe;
@@ -75,9 +76,6 @@ pub(crate) enum TempsError {
 pub(crate) const LARGE: u64 = 64 << 20;
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
-/// openat2 refuses any other flag with `O_PATH`.
-const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// The last step for a file.
 pub(crate) const PLACE: &str = "move it into place";
@@ -229,7 +227,7 @@ impl Temps {
             return Ok(None);
         }
         let mode = Mode::from_raw_mode(wanted.first_mode().into());
-        let file = match openat(directory, ".", UNNAMED, mode) {
+        let file = match create_unnamed(directory, mode) {
             // File systems that cannot, kernels that do not know the flag, and a directory that was removed (EPERM on ext4).
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
                 file_system.has_unnamed.clear();
@@ -238,7 +236,7 @@ impl Temps {
             opened => opened.doing("create it")?,
         };
         let unset = self.fill(&file, content, wanted)?;
-        match linkat(&file, "", directory, name, AtFlags::EMPTY_PATH) {
+        match name_unnamed(&file, directory, name) {
             Ok(()) => Ok(Some(AtPlace { unset })),
             Err(error @ Errno::EXIST) => Err(DiskError { doing: PLACE, error }),
             // Before Linux 6.10 only root may; and some file systems have one name per file.
@@ -325,7 +323,7 @@ impl Temps {
         let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
         let spot = self.homes.spot(key).filter(|spot| spot.file_system.has_direct.holds());
         let Some(spot) = spot.filter(|_| whole > 0 && !has_hole(bytes)) else { return Ok(0) };
-        let opened = self.open_at(&spot, key, OLD | OFlags::WRONLY | OFlags::DIRECT);
+        let opened = self.open_at(&spot, key, OLD | OFlags::WRONLY | DIRECT);
         match opened.and_then(|file| write_all(file, offset, &bytes[..whole])) {
             Ok(()) => Ok(whole),
             // Not at all, or not at these edges.
@@ -442,7 +440,7 @@ impl Temps {
         if old == Old::Nothing {
             match renameat_with(&parent, from, &parent, path.name(), RenameFlags::NOREPLACE) {
                 // Not all file systems can.
-                Err(Errno::INVAL | Errno::NOSYS) => {}
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
                 other => return other,
             }
         }
@@ -493,7 +491,7 @@ impl Made<'_> {
                 Ok(())
             }
             Self::Node { kind, device } => {
-                mknodat(&parent, name, kind, Mode::RUSR | Mode::WUSR, device).doing("create it")
+                make_node(&parent, name, kind, Mode::RUSR | Mode::WUSR, device).doing("create it")
             }
             Self::Name { directory, name: first } => {
                 linkat(directory, first, &parent, name, AtFlags::empty()).doing("create a hard link")
@@ -519,7 +517,7 @@ fn set_time(file: &OwnedFd, meta: Meta) -> Result<(), DiskError> {
 
 /// Whether an open directory at the destination's top still has its name.
 fn is_named(tree: &Tree, name: &[u8], directory: &OwnedFd) -> bool {
-    let id = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let id = |stat: rustix::fs::Stat| node_id(&stat);
     let named = statat(tree.root(), name, AtFlags::SYMLINK_NOFOLLOW).map(id);
     named.is_ok_and(|named| fstat(directory).map(id) == Ok(named))
 }

@@ -12,8 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, fdatasync, openat, renameat};
+use rustix::fs::{FileType, Mode, OFlags, openat, renameat};
 
+use crate::sys::fdatasync;
 use crate::take::disk::sparse::write_all;
 use crate::take::disk::tree::{Old, There, Tree, look};
 use crate::take::resume::homes::directory_name;

@@ -20,6 +20,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
 use crate::format::blocks::BLOCK_BYTES;
+use crate::sys::LOOK;
 use crate::take::disk::disk_error::{Doing, Trouble};
 use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::quota::{Quota, occupied};
@@ -131,9 +132,8 @@ impl Parts {
         }
         let remove = || _ = unlinkat(temps.directory(), NAME, AtFlags::empty());
         let Some(quota) = quota else { return remove() };
-        let bytes = openat(temps.directory(), NAME, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-            .and_then(fstat)
-            .map_or(0, |stat| occupied(&stat));
+        let bytes =
+            openat(temps.directory(), NAME, LOOK, Mode::empty()).and_then(fstat).map_or(0, |stat| occupied(&stat));
         quota.free(bytes, remove);
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, openat, statat};
 
 use super::TakePlan;
 use super::hard_links::{OtherName, hash};
@@ -12,6 +12,7 @@ use crate::format::attributes::NodeKind;
 use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::RelativePath;
 use crate::format::results::FileAction;
+use crate::sys::{LOOK, device};
 use crate::take::disk::attributes::Attributes;
 use crate::take::disk::directories::OpenDirectory;
 use crate::take::disk::disk_error::Doing;
@@ -22,9 +23,6 @@ use crate::take::list::entry_error::EntryError;
 use crate::take::list::list_error::ListError;
 use crate::take::resume::temps::Made;
 use crate::transfer::xattrs::is_root;
-
-/// Opens an entry for its attributes only.
-const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl TakePlan {
     /// Attributes of the next entry.
@@ -206,7 +204,7 @@ impl PlannedNode {
     /// Whether it is in its directory already.
     fn is_there(&self, parent: impl AsFd) -> bool {
         let is_kind = matches!(self.old, Old::There(There { kind, .. }) if kind == self.kind);
-        let device = || statat(parent, self.path.name(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_rdev);
+        let device = || statat(parent, self.path.name(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| device(&stat));
         is_kind && (self.kind == FileType::Fifo || device() == Ok(self.device))
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::os::unix::fs::lchown;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mknodat, utimensat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, XattrFlags, mknodat, setxattr, utimensat};
 
 use super::fake::{Fake, Said, file};
 use super::*;
 use crate::format::attributes::{ListedAttributes, ListedXattr, MAX_VALUE_BYTES, NodeKind, OwnerName};
 use crate::format::manifest::{Meta, TreeEntry};
+use crate::sys::{LOOK, Node};
 use crate::take::disk::tree::times;
 use crate::transfer::xattrs::{self, ACL, DEFAULT_ACL};
 
@@ -43,10 +44,10 @@ pub(super) fn see(root: &Path) -> Attributed {
             kind if kind.is_file() => fs::read(&at).unwrap(),
             _ => Vec::new(),
         };
-        let opened = rustix::fs::open(&at, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty()).unwrap();
-        let place = xattrs::place(&opened);
-        let names = if meta.is_symlink() { Vec::new() } else { xattrs::names(&place, xattrs::is_root()).unwrap() };
-        let xattrs = names.into_iter().map(|name| (name.clone(), xattrs::value(&place, &name).unwrap().unwrap()));
+        let opened = rustix::fs::open(&at, LOOK, Mode::empty()).unwrap();
+        let node = Node::new(&opened);
+        let names = if meta.is_symlink() { Vec::new() } else { xattrs::names(&node, xattrs::is_root()).unwrap() };
+        let xattrs = names.into_iter().map(|name| (name.clone(), xattrs::value(&node, &name).unwrap().unwrap()));
         let first = firsts.entry(meta.ino()).or_insert_with(|| path.clone()).clone();
         let entry = Entry {
             mode: meta.mode(),
@@ -87,7 +88,11 @@ pub(super) fn set_time(path: &Path, mtime_s: i64) {
 }
 
 pub(super) fn set_xattr(path: &Path, name: &str, value: &[u8]) {
-    xattrs::set(path.to_str().unwrap(), name.as_bytes(), value).unwrap();
+    set(path, name.as_bytes(), value).unwrap();
+}
+
+pub(super) fn set(path: &Path, name: &[u8], value: &[u8]) -> rustix::io::Result<()> {
+    setxattr(path, name, value, XattrFlags::empty())
 }
 
 /// An ACL in which this user has all permissions.
@@ -113,9 +118,9 @@ fn archive__keeps_all_attributes() {
     }
     set_xattr(&at("d"), "user.directory", &[7; 3000]);
     for name in [ACL, DEFAULT_ACL] {
-        xattrs::set(at("d").to_str().unwrap(), name, &acl(4321)).unwrap();
+        set(&at("d"), name, &acl(4321)).unwrap();
     }
-    xattrs::set(at("large").to_str().unwrap(), ACL, &acl(4322)).unwrap();
+    set(&at("large"), ACL, &acl(4322)).unwrap();
     for (name, mode) in [("run", 0o4755), ("d", 0o3775), ("d/plain", 0o666), ("empty", 0o400)] {
         fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -358,7 +363,7 @@ fn get__new_files_under_a_default_acl_are_as_open_makes_them() {
     let short = [(1, 7), (4, 6), (0x20, 0)]
         .map(|(tag, bits): (u16, u16)| [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &u32::MAX.to_le_bytes()].concat());
     for acl in [acl(12_345), [&2_u32.to_le_bytes()[..], &short.concat()].concat()] {
-        if xattrs::set(to.to_str().unwrap(), DEFAULT_ACL, &acl).is_err() {
+        if set(&to, DEFAULT_ACL, &acl).is_err() {
             println!("skipped: this file system has no ACLs");
             return;
         }
@@ -369,7 +374,8 @@ fn get__new_files_under_a_default_acl_are_as_open_makes_them() {
                 let made = to.join("made");
                 fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&made).unwrap();
                 let seen = |path: &Path| {
-                    let acl = xattrs::value(path.to_str().unwrap(), ACL).unwrap();
+                    let opened = rustix::fs::open(path, LOOK, Mode::empty()).unwrap();
+                    let acl = xattrs::value(&Node::new(&opened), ACL).unwrap();
                     (fs::metadata(path).unwrap().mode(), acl)
                 };
                 assert_eq!(seen(&to.join(name)), seen(&made), "{name}, {durable:?}");

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng as _;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, mknodat, removexattr};
 use std::os::unix::fs::lchown;
 
-use super::archive::{acl, archive, assert_equal, see, set_time, set_xattr};
+use super::archive::{acl, archive, assert_equal, see, set, set_time, set_xattr};
 use super::*;
 use crate::transfer::xattrs::{self, ACL, DEFAULT_ACL};
 
@@ -104,10 +104,10 @@ impl Case {
             let name = ["user.a", "user.b"][self.draw(2)];
             match self.draw(6) {
                 0 => set_xattr(path, name, &content(3, self.draw(200))),
-                1 => drop(xattrs::remove(path.to_str().unwrap(), name.as_bytes())),
-                2 => xattrs::set(path.to_str().unwrap(), ACL, &acl(OWNERS[self.draw(5)])).unwrap(),
-                3 if kind.is_dir() => xattrs::set(path.to_str().unwrap(), DEFAULT_ACL, &acl(OWNERS[1])).unwrap(),
-                4 => drop(xattrs::remove(path.to_str().unwrap(), ACL)),
+                1 => drop(removexattr(path, name)),
+                2 => set(path, ACL, &acl(OWNERS[self.draw(5)])).unwrap(),
+                3 if kind.is_dir() => set(path, DEFAULT_ACL, &acl(OWNERS[1])).unwrap(),
+                4 => drop(removexattr(path, ACL)),
                 _ => {}
             }
         }
