@@ -4,6 +4,7 @@
   plots.
 - `sweep` runs a scenario over a grid of parameters with many seeds, on all cores or on a cluster; `summarise` computes
   means with confidence intervals, and `plot_sweep` draws them.
+- `league` compares your own rule with the built-in schemes in twelve fixed scenarios.
 - `arrow` passes these tables to polars, pyarrow or DuckDB.
 - `allocate` computes the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
 - `Allocator` is the rule of one end node, `Controller` that of one window-based session; `response` is the window of
@@ -25,6 +26,7 @@ from fairwave._command import copy
 from fairwave._controller import Controller
 from fairwave._core import ScenarioError, __version__
 from fairwave._feedback import aecp_control, xcp_control
+from fairwave._league import league
 from fairwave._options import TransferOptions
 from fairwave._response import response
 from fairwave._run import Run
@@ -52,6 +54,7 @@ __all__ = [
     "arrow",
     "copy",
     "get",
+    "league",
     "ls",
     "max_min",
     "papers",

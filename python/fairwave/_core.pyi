@@ -11,6 +11,7 @@ __all__ = [
     "Allocator",
     "ArrowTable",
     "Controller",
+    "League",
     "Outcome",
     "Run",
     "ScenarioError",
@@ -260,6 +261,13 @@ class Sweep:
     def finish(self) -> None: ...
 
 @final
+@final
+class League:
+    def __new__(cls, field: list[str] | None, own: list[_OwnRule]) -> League: ...
+    def runs(self) -> int: ...
+    def done(self) -> int: ...
+    def run(self) -> dict[str, Any]: ...
+
 class ArrowTable:
     def __new__(cls, named: list[tuple[str, Any]]) -> ArrowTable: ...
     @property

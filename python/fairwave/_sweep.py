@@ -240,7 +240,7 @@ def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepC
 
 
 @contextmanager
-def _progress(core: _core.Sweep, quiet: bool) -> Iterator[None]:
+def _progress(core: _core.Sweep | _core.League, quiet: bool) -> Iterator[None]:
     """Tell on stderr how far it is, where a person watches."""
     if quiet or not sys.stderr.isatty():
         yield

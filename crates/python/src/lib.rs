@@ -14,6 +14,7 @@ mod end_node;
 mod error;
 mod feedback;
 mod interrupt;
+mod league;
 mod link_options;
 mod max_min;
 mod options;
@@ -54,6 +55,8 @@ mod _core {
     use crate::feedback::{aecp_control, xcp_control};
     #[pymodule_export]
     use crate::max_min::max_min;
+    use crate::league::League;
+    #[pymodule_export]
     #[pymodule_export]
     use crate::papers::{Outcome, papers_list, papers_run};
     #[pymodule_export]

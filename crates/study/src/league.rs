@@ -5,7 +5,6 @@ use fairwave_scenario::Selection;
 use fairwave_schemes::scheme::{Model, Scheme, SchemeKind, schemes};
 use fairwave_units::Time;
 
-use crate::table::Schema;
 use crate::{Cell, Mean, Row, Seeds, Study, StudyCall, StudyError, Table};
 
 /// The file of a scenario, its variant, and whether the link drops or delays packets by its rule, which
@@ -58,19 +57,30 @@ struct LeagueEntry {
 }
 
 impl League {
-    /// All schemes that the packet simulator runs in a routed network and that control their rate, and the caller's own.
+    /// The schemes of `field`, and the caller's own. By default the field is all schemes that the packet simulator runs
+    /// in a routed network and that control their rate.
     ///
     /// # Errors
-    /// If an option of the caller's own scheme is not valid.
-    pub fn plan(own: &'static [&'static Scheme]) -> Result<Self, StudyError> {
-        let built_in = schemes()
+    /// If the field names a scheme that is not among those, or if an option of the caller's own scheme is not valid.
+    pub fn plan(field: Option<&[String]>, own: &'static [&'static Scheme]) -> Result<Self, StudyError> {
+        let all: Vec<&'static Scheme> = schemes()
             .iter()
-            .filter(|scheme| scheme.models.contains(&Model::Packet) && !LEFT_OUT.contains(&scheme.name));
-        Self::of(&built_in.collect::<Vec<_>>(), own)
-    }
-
-    fn of(built_in: &[&'static Scheme], own: &'static [&'static Scheme]) -> Result<Self, StudyError> {
-        let field = built_in.iter().map(|scheme| (*scheme, false)).chain(own.iter().map(|scheme| (*scheme, true)));
+            .filter(|scheme| scheme.models.contains(&Model::Packet) && !LEFT_OUT.contains(&scheme.name))
+            .collect();
+        let find = |name: &String| {
+            all.iter().copied().find(|scheme| scheme.name == name).ok_or_else(|| {
+                let names: Vec<_> = all.iter().map(|scheme| scheme.name).collect();
+                StudyError::grid(
+                    format!("field: \"{name}\" does not play"),
+                    format!("use some of {}", names.join(", ")),
+                )
+            })
+        };
+        let built_in = match field {
+            None => all.clone(),
+            Some(names) => names.iter().map(find).collect::<Result<_, _>>()?,
+        };
+        let field = built_in.into_iter().map(|scheme| (scheme, false)).chain(own.iter().map(|scheme| (*scheme, true)));
         let mut entries = Vec::new();
         for (scheme, is_own) in field {
             for (file, scenario, is_changing) in SCENARIOS {
@@ -141,16 +151,7 @@ impl League {
             }
             row
         });
-        let rows: Vec<Row> = rows.collect();
-        let mut schema = Schema::default();
-        for row in &rows {
-            schema.see(row);
-        }
-        let mut table = schema.table();
-        for row in rows {
-            schema.push(&mut table, row);
-        }
-        table
+        Table::of(rows.collect())
     }
 }
 
@@ -176,8 +177,7 @@ mod tests {
 
     #[test]
     fn league__scores_are_of_every_seed() {
-        let field: Vec<_> = schemes().iter().filter(|scheme| ["cubic", "xcp"].contains(&scheme.name)).collect();
-        let league = League::of(&field, &[]).unwrap();
+        let league = League::plan(Some(&["cubic".into(), "xcp".into()]), &[]).unwrap();
         assert_eq!(league.len(), 2 * 12 * 3);
         let scores: Vec<_> = (0..league.len()).map(|run| league.run(run, &mut |_| {}).unwrap()).collect();
         let table = league.table(&scores);

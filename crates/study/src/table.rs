@@ -122,6 +122,19 @@ impl Schema {
 }
 
 impl Table {
+    /// The table of these rows.
+    pub fn of(rows: Vec<Row>) -> Self {
+        let mut schema = Schema::default();
+        for row in &rows {
+            schema.see(row);
+        }
+        let mut table = schema.table();
+        for row in rows {
+            schema.push(&mut table, row);
+        }
+        table
+    }
+
     /// The column of that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)

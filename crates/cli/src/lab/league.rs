@@ -1,11 +1,14 @@
 //! `fairwave league`.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use fairwave_catalogue::{in_order, threads};
-use fairwave_study::{League, Table};
+use fairwave_study::{Cell, League, Row, Table};
+use serde_json::{Map, Value};
 
-use crate::common::failure::{CommandFailure, Done};
+use crate::common::failure::{CommandFailure, Done, plain};
 use crate::common::table::TextTable;
 use crate::common::terminal;
 use crate::lab::progress::StepProgress;
@@ -21,9 +24,10 @@ use crate::lab::sweep::overview::print_json;
 #[command(after_help = "\
 Examples:
   fairwave league
-  fairwave league --json > scores.jsonl")]
+  fairwave league --json > scores.jsonl
+  fairwave league --add my_rule.py")]
 pub(crate) struct Args {
-    /// Your own rule; it runs in Python only: fairwave.sweep("league", schemes=...)
+    /// Add the rules of a Python file: its classes with on_ack or allocate. Needs python3 with the package fairwave
     #[arg(long, value_name = "FILE.py")]
     add: Option<PathBuf>,
     /// Print JSON instead of the table, one object per scheme and scenario with all scores
@@ -51,14 +55,16 @@ const COLUMNS: [ScoreColumn; 14] = [
 ];
 
 pub(crate) fn run(args: &Args) -> Done {
-    if let Some(file) = &args.add {
-        let what = format!("--add {}: this command has no Python", file.display());
-        return Err(CommandFailure::usage(
-            what,
-            r#"in Python, fairwave.sweep("league", scheme="mine", schemes={"mine": MyRule}) runs it"#,
-        ));
-    }
-    let league = League::plan(&[]).map_err(CommandFailure::from)?;
+    let table = match &args.add {
+        Some(file) => in_python(file)?,
+        None => built_in()?,
+    };
+    if args.json { print_json(&table) } else { terminal::print(&text(&table)) }
+}
+
+/// The scores of the built-in schemes.
+fn built_in() -> Result<Table, CommandFailure> {
+    let league = League::plan(None, &[]).map_err(CommandFailure::from)?;
     let progress = StepProgress::new(league.len() as u64, false);
     let one = |run| {
         let scores = league.run(run, &mut |_| {});
@@ -73,8 +79,37 @@ pub(crate) fn run(args: &Args) -> Done {
         Ok(all)
     });
     progress.clear();
-    let table = league.table(&scores.map_err(|error: fairwave_study::StudyError| CommandFailure::from(error))?);
-    if args.json { print_json(&table) } else { terminal::print(&text(&table)) }
+    Ok(league.table(&scores.map_err(|error: fairwave_study::StudyError| CommandFailure::from(error))?))
+}
+
+/// The scores of the built-in schemes and of the rules in a Python file, from the Python package.
+fn in_python(file: &Path) -> Result<Table, CommandFailure> {
+    if let Err(error) = File::open(file) {
+        let what = format!("--add {}: {}", file.display(), plain(&error));
+        return Err(CommandFailure::usage(what, "give a Python file with classes that have on_ack or allocate"));
+    }
+    let python = || Command::new("python3");
+    let package = python().args(["-c", "import fairwave._league"]).stderr(Stdio::null()).status();
+    if !package.is_ok_and(|status| status.success()) {
+        let what = format!("--add {}: python3 has no package fairwave", file.display());
+        return Err(CommandFailure::usage(what, "activate an environment that has it, or pip install fairwave"));
+    }
+    let script = "import sys, fairwave._league as league; sys.exit(league.main(sys.argv[1]))";
+    let made = python().args(["-c", script]).arg(file).stderr(Stdio::inherit()).output();
+    let made = made.map_err(|error| CommandFailure::Run(format!("python3: {}", plain(&error))))?;
+    if !made.status.success() {
+        return Err(CommandFailure::Reported(made.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+    }
+    let rows = made.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
+        let object: Map<String, Value> = serde_json::from_slice(line)?;
+        let cell = |value: Value| match value {
+            Value::String(text) => Cell::Text(text),
+            value => value.as_f64().map_or(Cell::Null, Cell::Float),
+        };
+        Ok(object.into_iter().map(|(name, value)| (name, cell(value))).collect())
+    });
+    let rows: Result<Vec<Row>, serde_json::Error> = rows.collect();
+    rows.map(Table::of).map_err(|error| CommandFailure::Run(format!("--add {}: {error}", file.display())))
 }
 
 /// A line per scheme.
