@@ -16,6 +16,7 @@ __all__ = [
     "Run",
     "ScenarioError",
     "Server",
+    "SharedLinks",
     "Sweep",
     "__version__",
     "aecp_control",
@@ -261,13 +262,13 @@ class Sweep:
     def finish(self) -> None: ...
 
 @final
-@final
 class League:
     def __new__(cls, field: list[str] | None, own: list[_OwnRule]) -> League: ...
     def runs(self) -> int: ...
     def done(self) -> int: ...
     def run(self) -> dict[str, Any]: ...
 
+@final
 class ArrowTable:
     def __new__(cls, named: list[tuple[str, Any]]) -> ArrowTable: ...
     @property
@@ -275,6 +276,29 @@ class ArrowTable:
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class SharedLinks:
+    def __new__(
+        cls,
+        seeds: list[int],
+        capacity_bps: tuple[float, float],
+        rtt_s: tuple[float, float],
+        queue_bdp: tuple[float, float],
+        loss: tuple[float, float],
+        rival: str | None,
+        rounds: int,
+    ) -> SharedLinks: ...
+    def reset(self, seeds: list[int] | None) -> npt.NDArray[np.float32]: ...
+    def step(
+        self, actions: npt.NDArray[np.float64]
+    ) -> tuple[
+        npt.NDArray[np.float32],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.float64],
+    ]: ...
 
 def t_95(degrees: int) -> float: ...
 def write_parquet(path: str, named: dict[str, Any], about: str) -> None: ...

@@ -8,6 +8,8 @@
 //! It does not model packets: there are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.
 //!
+//! [`SharedLink`] is a coarser model for policy search: one link, stepped by round trips.
+//!
 //! Read [`simulate`] and [`Settings`] first.
 
 // Tests may compute what they expect with the system's library.
@@ -31,6 +33,7 @@ mod queue;
 mod record;
 mod report;
 mod ring;
+mod shared_link;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -44,6 +47,7 @@ pub use fairwave_scenario::{Record, Settings};
 use check::EngineKind;
 
 pub use error::{FluidError, MAX_BPS};
+pub use shared_link::{LinkDraws, MAX_WINDOW_PACKETS, Observation, PACKET_BITS, Round, SharedLink};
 
 /// Runs a scenario to its end. The result is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {

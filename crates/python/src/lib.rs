@@ -24,6 +24,7 @@ mod response;
 mod run;
 mod schemes;
 mod server;
+mod shared_link;
 mod simulate;
 mod sweep;
 mod table;
@@ -54,9 +55,9 @@ mod _core {
     #[pymodule_export]
     use crate::feedback::{aecp_control, xcp_control};
     #[pymodule_export]
-    use crate::max_min::max_min;
     use crate::league::League;
     #[pymodule_export]
+    use crate::max_min::max_min;
     #[pymodule_export]
     use crate::papers::{Outcome, papers_list, papers_run};
     #[pymodule_export]
@@ -67,6 +68,8 @@ mod _core {
     use crate::schemes::schemes;
     #[pymodule_export]
     use crate::server::Server;
+    #[pymodule_export]
+    use crate::shared_link::SharedLinks;
     #[pymodule_export]
     use crate::simulate::{shipped, simulate};
     #[pymodule_export]
