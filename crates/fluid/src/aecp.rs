@@ -13,11 +13,10 @@
 
 mod dynamics;
 
+use fairwave_scenario::report::KnownRates;
 use fairwave_scenario::{QueueLimit, Run};
-use fairwave_schemes::global::metrics;
 use fairwave_schemes::link::AecpConfig;
 use fairwave_schemes::session::AecpSourceConfig;
-use fairwave_units::Time;
 
 use crate::Settings;
 use crate::check::is_aecp;
@@ -25,7 +24,7 @@ use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
 use crate::plan::{FluidPlan, NONE, Resource, runs_rule};
-use crate::record::{PROGRESS_TURNS, RateSample, Recorder};
+use crate::record::{Progress, RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
@@ -145,8 +144,7 @@ impl<'a> AecpSimulator<'a> {
     /// Runs to the end.
     pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
         let mut recorder = Recorder::new(self.plan, settings.record);
-        let progress_step = (self.plan.end / 200).max(1);
-        let (mut next_progress, mut turns) = (progress_step, 0_u64);
+        let mut progress = Progress::new(self.plan.end);
         while self.now < self.plan.end {
             while let Some((_, control, k)) = self.controls.get(self.next_control).filter(|(at, ..)| *at <= self.now) {
                 let (control, k) = (*control, *k as usize);
@@ -163,12 +161,8 @@ impl<'a> AecpSimulator<'a> {
             if recorder.next() == Some(then) {
                 self.sample(&mut recorder);
             }
-            turns += 1;
-            if (then >= next_progress || turns.is_multiple_of(PROGRESS_TURNS)) && then < self.plan.end {
-                next_progress = then + progress_step;
-                if let Some(progress) = &mut settings.progress {
-                    progress(Time::from_nanos(then));
-                }
+            if then < self.plan.end {
+                progress.turn(then, settings);
             }
         }
         Ok(self.finish(recorder))
@@ -254,17 +248,10 @@ impl<'a> AecpSimulator<'a> {
 
     fn find_optimum(&mut self, recorder: &mut Recorder) -> Result<(), FluidError> {
         self.is_changed = false;
-        let (flows, sources) = (&self.flows, &self.dynamics.sources);
-        let wants = |k: usize| flows[k].is_active.then_some(sources[k].demand_bps);
-        let mut rates = Vec::new();
-        self.optimum.solve(self.plan, wants, |k, rate| rates.push((k, rate)))?;
-        for (k, rate) in rates {
-            self.flows[k].track.optimum_bps = rate;
-        }
-        if self.now == 0 {
-            self.totals.distance_start_bps = self.distance();
-        }
-        recorder.max_min(self.now, self.pairs().map(|(_, optimum)| optimum));
+        let flows = self.flows.iter_mut().zip(&self.dynamics.sources);
+        let wants = flows.map(|(flow, source)| (flow.is_active.then_some(source.demand_bps), &mut flow.track));
+        self.optimum.find(self.plan, wants)?;
+        recorder.max_min(self.now, self.pairs());
         Ok(())
     }
 
@@ -276,41 +263,16 @@ impl<'a> AecpSimulator<'a> {
             .map(|(flow, source)| if flow.is_active { (source.rate_bps(), flow.track.optimum_bps) } else { (0.0, 0.0) })
     }
 
-    fn distance(&self) -> f64 {
-        metrics::norm_of(self.pairs().map(|(rate, optimum)| rate - optimum))
-    }
-
     fn sample(&mut self, recorder: &mut Recorder) {
-        let record = recorder.record();
-        if record.rates {
-            recorder.rates(self.flows.iter().map(|flow| RateSample {
-                delivered: flow.delivered,
-                source_expected_bps: f64::NAN,
-                sink_expected_bps: f64::NAN,
-                target_bps: f64::NAN,
-                measured_bps: f64::NAN,
-            }));
-        }
-        if record.queues {
-            recorder.queues(self.dynamics.lines.iter().map(|line| of_bits(line.queue_bits)));
-        }
-        if record.distances {
-            recorder.distance(self.pairs());
-        }
-        recorder.step();
+        let rates = self.flows.iter().map(|flow| RateSample { delivered: flow.delivered, known: KnownRates::NONE });
+        recorder.sample(rates, self.dynamics.lines.iter().map(|line| of_bits(line.queue_bits)), self.pairs());
     }
 
-    fn finish(mut self, recorder: Recorder) -> Run {
-        let end = self.plan.end;
-        let mut converged = Some(0);
-        for flow in self.flows.iter().filter(|flow| flow.has_started) {
-            let last_far = flow.track.last_far();
-            converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
-        }
-        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.track.is_asked));
-        self.totals.distance_final_bps = self.distance();
+    fn finish(self, recorder: Recorder) -> Run {
+        let mut totals = self.totals;
+        totals.close(self.plan, self.pairs(), self.flows.iter().map(|flow| &flow.track));
         let outcomes: Vec<_> = self.flows.iter().map(|flow| flow.outcome(self.window)).collect();
-        report(self.plan, self.window, outcomes.into_iter(), &self.loads, &self.totals, recorder)
+        report(self.plan, self.window, outcomes.into_iter(), &self.loads, &totals, recorder)
     }
 }
 

@@ -6,18 +6,6 @@ use crate::queue::Queue;
 use crate::report::{SessionOutcome, last_tenth};
 use crate::track::Track;
 
-/// Time from which on all sessions that ever started were near their max-min rates; `None` if one is not at the end, or
-/// none had a max-min rate above zero. The tracks are in the plan's order.
-pub(crate) fn converged<'a>(plan: &FluidPlan<'_>, tracks: impl Iterator<Item = &'a Track>) -> Option<u64> {
-    let (mut converged, mut any) = (Some(0), false);
-    for (_, track) in tracks.enumerate().filter(|(k, _)| plan.active(*k).is_some()) {
-        any |= track.is_asked;
-        let last_far = track.last_far();
-        converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
-    }
-    converged.filter(|_| any)
-}
-
 /// Advances the queue at each finite capacity to the end of the run.
 pub(crate) fn close_queues(plan: &FluidPlan<'_>, queues: &mut [Queue], window: (u64, u64)) {
     for (resource, queue) in plan.resources.iter().zip(queues) {

@@ -5,10 +5,10 @@
 //! well, since they change other sessions' rates.
 
 use fairwave_scenario::Run;
-use fairwave_schemes::global::metrics;
+use fairwave_scenario::report::KnownRates;
 use fairwave_schemes::node::fair_start;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row as TableRow};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Duration, Rate};
 
 use crate::Settings;
 use crate::calendar::Calendar;
@@ -19,7 +19,7 @@ use crate::optimum::Optimum;
 use crate::plan::{FluidPlan, NONE};
 use crate::post::{KnownRow, Post, posts};
 use crate::queue::Queue;
-use crate::record::{PROGRESS_TURNS, RateSample, Recorder};
+use crate::record::{Progress, RateSample, Recorder};
 use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, report};
 
 /// Interval in nanoseconds at which a link without a rule reads its arrivals.
@@ -136,16 +136,9 @@ impl<'a> FluidSimulator<'a> {
     /// Runs to the end.
     pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
         let mut recorder = Recorder::new(self.plan, settings.record);
-        let step = (self.plan.end / 200).max(1);
-        let (mut next_progress, mut turns) = (step, 0_u64);
+        let mut progress = Progress::new(self.plan.end);
         loop {
-            turns += 1;
-            if self.now >= next_progress || turns.is_multiple_of(PROGRESS_TURNS) {
-                next_progress = self.now.saturating_add(step);
-                if let Some(progress) = &mut settings.progress {
-                    progress(Time::from_nanos(self.now));
-                }
-            }
+            progress.turn(self.now, settings);
             let tick = self.calendar.peek().map_or(u64::MAX, |(at, _)| at);
             let wake = self.flows.next_wake();
             let control = self.controls.get(self.next_control).map_or(u64::MAX, |(at, ..)| *at);
@@ -258,17 +251,9 @@ impl<'a> FluidSimulator<'a> {
                 flow.track.close(flow.rate, now);
             }
         }
-        let mut rates = Vec::new();
-        let flows = &self.flows.all;
-        let wants = |k: usize| flows[k].is_active().then_some(flows[k].demand);
-        self.optimum.solve(self.plan, wants, |k, rate| rates.push((k, rate)))?;
-        for (k, rate) in rates {
-            self.flows.all[k].track.optimum_bps = rate;
-        }
-        if now == 0 {
-            self.totals.distance_start_bps = self.distance();
-        }
-        recorder.max_min(now, self.pairs().map(|(_, optimum)| optimum));
+        let flows = self.flows.all.iter_mut();
+        self.optimum.find(self.plan, flows.map(|flow| (flow.is_active().then_some(flow.demand), &mut flow.track)))?;
+        recorder.max_min(now, self.pairs());
         Ok(())
     }
 
@@ -279,10 +264,6 @@ impl<'a> FluidSimulator<'a> {
                 if flow.is_active() { (flow.rate, flow.track.optimum_bps) } else { (0.0, 0.0) }
             },
         )
-    }
-
-    fn distance(&self) -> f64 {
-        metrics::norm_of(self.pairs().map(|(rate, optimum)| rate - optimum))
     }
 
     fn tick(&mut self) {
@@ -437,32 +418,24 @@ impl<'a> FluidSimulator<'a> {
 
     fn sample(&mut self, recorder: &mut Recorder) {
         let now = self.now;
-        let record = recorder.record();
         for k in 0..self.flows.all.len() {
             if self.flows.all[k].is_active() {
                 self.flows.advance(k, now - 1);
             }
         }
-        if record.rates {
-            recorder.rates((0..self.flows.all.len()).map(|k| self.rate_sample(k)));
-        }
-        if record.queues {
-            let mut changes = Vec::new();
-            let finite = self.plan.resources.iter().zip(&self.posts).filter(|(here, _)| here.capacity.is_some());
-            recorder.queues(finite.map(|(here, post)| {
-                let mut queue = post.queue;
-                changes.clear();
-                for row in here.rows.clone() {
-                    self.flows.peek(row, now, &mut changes);
-                }
-                walk(&mut queue, &mut changes, here.grains, self.window);
-                queue.backlog_at(now, here.grains)
-            }));
-        }
-        if record.distances {
-            recorder.distance(self.pairs());
-        }
-        recorder.step();
+        let rates = (0..self.flows.all.len()).map(|k| self.rate_sample(k));
+        let mut changes = Vec::new();
+        let finite = self.plan.resources.iter().zip(&self.posts).filter(|(here, _)| here.capacity.is_some());
+        let backlogs = finite.map(|(here, post)| {
+            let mut queue = post.queue;
+            changes.clear();
+            for row in here.rows.clone() {
+                self.flows.peek(row, now, &mut changes);
+            }
+            walk(&mut queue, &mut changes, here.grains, self.window);
+            queue.backlog_at(now, here.grains)
+        });
+        recorder.sample(rates, backlogs, self.pairs());
     }
 
     fn rate_sample(&self, k: usize) -> RateSample {
@@ -475,32 +448,27 @@ impl<'a> FluidSimulator<'a> {
         let measured = last_ticks.next_back().map_or(f64::NAN, |tick| tick.measured_bps);
         RateSample {
             delivered: self.flows.delivered_by(k, self.now),
-            source_expected_bps: or_none(flow.own),
-            sink_expected_bps: or_none(flow.remote),
-            target_bps: or_none(target),
-            measured_bps: or_none(measured),
+            known: KnownRates {
+                source_expected: or_none(flow.own),
+                sink_expected: or_none(flow.remote),
+                target: or_none(target),
+                measured: or_none(measured),
+            },
         }
     }
 
     fn finish(mut self, recorder: Recorder) -> Run {
         let (plan, end) = (self.plan, self.plan.end);
-        let mut converged = Some(0);
-        let mut any = false;
         for k in 0..self.flows.all.len() {
             self.flows.advance(k, end.saturating_sub(1));
             let flow = &mut self.flows.all[k];
             if flow.is_active() {
                 flow.track.close(flow.rate, end);
             }
-            if flow.start != u64::MAX {
-                any |= flow.track.is_asked;
-                let last_far = flow.track.last_far();
-                converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
-            }
         }
-        self.totals.converged = converged.filter(|_| any);
-        self.totals.distance_final_bps = self.distance();
-        self.totals.events = self.ticks + self.flows.events;
+        let mut totals = self.totals;
+        totals.close(plan, self.pairs(), self.flows.all.iter().map(|flow| &flow.track));
+        totals.events = self.ticks + self.flows.events;
         for (resource, here) in plan.resources.iter().enumerate() {
             self.flows.scratch.clear();
             for row in here.rows.clone() {
@@ -527,7 +495,7 @@ impl<'a> FluidSimulator<'a> {
         });
         let outcomes: Vec<_> = outcomes.collect();
         let loads: Vec<_> = self.posts.iter().map(|post| ResourceLoad::from(&post.queue)).collect();
-        let (totals, window) = (self.totals, self.window);
+        let window = self.window;
         // Frees memory for the result of a large run.
         drop(self);
         report(plan, window, outcomes.into_iter(), &loads, &totals, recorder)

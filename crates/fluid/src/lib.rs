@@ -3,7 +3,7 @@
 //! which are stepped (`aecp`).
 //!
 //! If the two ends of a session exchange claims and grants (Tally), or control packets visit the capacities (s-PERC),
-//! messages are events (`tally`).
+//! messages are events (`events`).
 //!
 //! It does not model packets: there are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.
@@ -21,11 +21,10 @@ mod check;
 mod ending;
 mod engine;
 mod error;
+mod events;
 mod flows;
 mod grain;
 mod meter;
-#[cfg(test)]
-mod naive;
 mod optimum;
 mod plan;
 mod post;
@@ -34,7 +33,6 @@ mod record;
 mod report;
 mod ring;
 mod shared_link;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -45,6 +43,7 @@ use fairwave_scenario::{Run, Scenario};
 pub use fairwave_scenario::{Record, Settings};
 
 use check::EngineKind;
+use events::{Circulation, EventSimulator, Exchange};
 
 pub use error::{FluidError, MAX_BPS};
 pub use shared_link::{LinkDraws, MAX_WINDOW_PACKETS, Observation, PACKET_BITS, Round, SharedLink};
@@ -54,9 +53,8 @@ pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, 
     let plan = plan::FluidPlan::new(scenario)?;
     match plan.engine {
         EngineKind::Allocators => engine::FluidSimulator::new(&plan, &settings).run(&mut settings),
-        EngineKind::Exchange | EngineKind::Circulation => {
-            tally::TallySimulator::new(&plan, &settings)?.run(&mut settings)
-        }
+        EngineKind::Exchange => EventSimulator::new(&plan, Exchange::new(&plan)?, &settings).run(&mut settings),
+        EngineKind::Circulation => EventSimulator::new(&plan, Circulation::new(&plan), &settings).run(&mut settings),
         EngineKind::Aecp => aecp::AecpSimulator::new(&plan, &settings).run(&mut settings),
     }
 }

@@ -4,12 +4,12 @@ use fairwave_schemes::global::{Paths, Problem, max_min};
 
 use crate::error::FluidError;
 use crate::plan::FluidPlan;
+use crate::track::Track;
 
 /// Solves for the optimum whenever the active sessions or their demands change.
 pub(crate) struct Optimum {
     capacities_bps: Vec<f64>,
-    /// The sessions of the last solution, and their paths, demands and weights.
-    sessions: Vec<u32>,
+    /// Paths, demands and weights of the last solution.
     offsets: Vec<usize>,
     resources: Vec<u32>,
     demands_bps: Vec<f64>,
@@ -29,7 +29,6 @@ impl Optimum {
             .collect();
         Self {
             capacities_bps,
-            sessions: Vec::new(),
             offsets: Vec::new(),
             resources: Vec::new(),
             demands_bps: Vec::new(),
@@ -37,23 +36,22 @@ impl Optimum {
         }
     }
 
-    /// Solves for the sessions with a demand, and returns each one's rate, in order. `wants` gives the demand of a
-    /// session (infinity if unlimited), `None` if it is not active.
-    pub(crate) fn solve(
+    /// Solves for the active sessions and sets their tracks' rates. The iterator has the demand of every session in order
+    /// (infinity if unlimited, `None` if it is not active) with its track.
+    pub(crate) fn find<'t>(
         &mut self,
         plan: &FluidPlan<'_>,
-        wants: impl Fn(usize) -> Option<f64>,
-        mut take: impl FnMut(usize, f64),
+        sessions: impl Iterator<Item = (Option<f64>, &'t mut Track)>,
     ) -> Result<(), FluidError> {
-        self.sessions.clear();
+        let mut tracks = Vec::new();
         self.offsets.clear();
         self.resources.clear();
         self.demands_bps.clear();
         self.weights.clear();
         self.offsets.push(0);
-        for session in 0..plan.scenario.sessions.len() {
-            let Some(demand) = wants(session) else { continue };
-            self.sessions.push(session as u32);
+        for (session, (demand, track)) in sessions.enumerate() {
+            let Some(demand) = demand else { continue };
+            tracks.push(track);
             self.resources.extend(plan.rows_of(session).iter().map(|row| plan.rows[*row as usize].resource));
             self.offsets.push(self.resources.len());
             self.demands_bps.push(demand);
@@ -66,8 +64,8 @@ impl Optimum {
             weights: self.weights.iter().any(|weight| *weight != 1.0).then_some(&self.weights[..]),
         };
         let solution = max_min(&problem)?;
-        for (session, rate) in self.sessions.iter().zip(&solution.rates_bps) {
-            take(*session as usize, *rate);
+        for (track, rate) in tracks.into_iter().zip(solution.rates_bps) {
+            track.optimum_bps = rate;
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use fairwave_units::Time;
 use crate::grain::{self, Volume};
 use crate::plan::FluidPlan;
 use crate::queue::Queue;
-use crate::record::Recorder;
+use crate::record::{Recorder, distance};
+use crate::track::Track;
 
 /// Result of one session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,13 +49,32 @@ impl From<&Queue> for ResourceLoad {
 /// Totals of all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FluidTotals {
-    pub(crate) distance_start_bps: f64,
     pub(crate) distance_final_bps: f64,
     /// `None` if some session is not near its max-min rate at the end, or no session ever started.
     pub(crate) converged: Option<u64>,
     pub(crate) events: u64,
     /// Claims and grants that the ends sent.
     pub(crate) messages: u64,
+}
+
+impl FluidTotals {
+    /// Sets the totals at the end: the distance, and the time from which on all sessions that ever started were near
+    /// their max-min rates. Both iterators have all sessions in order.
+    pub(crate) fn close<'t>(
+        &mut self,
+        plan: &FluidPlan<'_>,
+        pairs: impl Iterator<Item = (f64, f64)> + Clone,
+        tracks: impl Iterator<Item = &'t Track>,
+    ) {
+        self.distance_final_bps = distance(pairs);
+        let (mut converged, mut any) = (Some(0), false);
+        for (_, track) in tracks.enumerate().filter(|(k, _)| plan.active(*k).is_some()) {
+            any |= track.is_asked;
+            let last_far = track.last_far();
+            converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
+        }
+        self.converged = converged.filter(|_| any);
+    }
 }
 
 /// The last tenth of an active time.
@@ -95,7 +115,7 @@ pub(crate) fn report(
         });
     }
     let course = Course {
-        distance_start_bps: totals.distance_start_bps,
+        distance_start_bps: recorder.distance_start_bps,
         distance_final_bps: totals.distance_final_bps,
         converged_s: totals.converged.map(|at| at as f64 / 1e9),
         peak_overload,

@@ -2,6 +2,7 @@
 
 use fairwave_units::Bytes;
 
+use crate::ending::sent_at;
 use crate::grain::{Volume, grains, of_bytes, volume};
 use crate::report::last_tenth;
 use crate::trail::Trail;
@@ -37,13 +38,7 @@ impl Sized {
 
     /// When all of it will have been sent at this rate.
     pub(super) fn completion(&self, rate_bps: f64) -> u64 {
-        let rate = Volume::from(grains(rate_bps));
-        let span = match self.left.max(0) {
-            0 => 0,
-            _ if rate == 0 => return u64::MAX,
-            left => (left + rate - 1) / rate,
-        };
-        u64::try_from(Volume::from(self.since) + span).unwrap_or(u64::MAX)
+        sent_at(self.left, grains(rate_bps), self.since).unwrap_or(u64::MAX)
     }
 
     /// The rate of its session is `rate_bps` from `at` on, and `forward_ns` later at the sink.

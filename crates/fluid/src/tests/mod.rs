@@ -5,3 +5,4 @@ mod by_hand;
 mod figures;
 mod oracle;
 mod random_networks;
+mod reference;

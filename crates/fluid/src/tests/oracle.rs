@@ -7,7 +7,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
 use super::random_networks::{Network, millis, number};
-use crate::naive::simulate_naive;
+use super::reference::simulate_reference;
 use crate::{Record, Settings, simulate};
 
 /// Possible contents of a random scenario.
@@ -142,7 +142,7 @@ fn compare(seed: u64, features: Features) -> Result<(), TestCaseError> {
         progress: None,
         ..Settings::default()
     };
-    let plain = simulate_naive(&scenario, settings()).unwrap();
+    let plain = simulate_reference(&scenario, settings()).unwrap();
     let fast = simulate(&scenario, settings()).unwrap();
     // As text, since missing rates are NaN, and since zero has two signs.
     for (fast, plain) in [

@@ -1,12 +1,13 @@
 //! The two halves of a node, or of a link that runs the rule, with their driver.
 
 use fairwave_scenario::node_rule::TickSchedule;
-use fairwave_scenario::random::{self, RandomStream};
+use fairwave_scenario::random;
 use fairwave_scenario::{Node, SchemeChoice};
 use fairwave_schemes::node::tally::{DECLARED, LATE, LOSS, REACT, SinkNode, SourceNode, TallyOptions};
 use fairwave_units::{Duration, Rate};
 
 use crate::error::{FluidError, MAX_BPS};
+use crate::events::mail::Mail;
 use crate::plan::{FluidPlan, NONE, ResourceKind};
 
 /// An end node, or a link between end nodes.
@@ -25,27 +26,6 @@ pub(super) struct TallyNode {
     pub(super) reacts: bool,
     /// Loss and delay of the messages that it sends.
     pub(super) mail: Mail,
-}
-
-/// Random loss and delay of messages.
-pub(super) struct Mail {
-    loss: f64,
-    late_ns: f64,
-    random: RandomStream,
-}
-
-impl Mail {
-    pub(super) fn new(loss: f64, late: Duration, random: RandomStream) -> Self {
-        Self { loss, late_ns: late.as_nanos() as f64, random }
-    }
-
-    /// Delay of a message beyond that of the path; `None` if it is lost.
-    pub(super) fn fate(&mut self) -> Option<u64> {
-        if self.loss > 0.0 && self.random.unit() < self.loss {
-            return None;
-        }
-        Some(if self.late_ns > 0.0 { (self.random.unit() * self.late_ns) as u64 } else { 0 })
-    }
 }
 
 /// The nodes and the links that run the rule; and the node that has the far half of each resource of the plan.
@@ -128,9 +108,9 @@ impl TallyNode {
     }
 }
 
-/// Whether the demands of a session are declared.
-pub(super) fn declares(choice: &SchemeChoice) -> bool {
-    DECLARED.of(&choice.options)
+/// Whether the demands of a session are declared to its source.
+pub(super) fn declares(plan: &FluidPlan<'_>, k: usize) -> bool {
+    DECLARED.of(&plan.scenario.scheme_of(&plan.scenario.sessions[k]).options)
 }
 
 /// The constants of the rule with these options.

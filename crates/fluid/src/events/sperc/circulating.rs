@@ -1,18 +1,11 @@
-//! State of the control packets that visit every capacity on the path of their session and come back (s-PERC).
+//! The control packet of a session, which visits every capacity on its path and comes back.
 
 use fairwave_scenario::random::{self, RandomStream};
-use fairwave_schemes::node::sperc::{CONTROL_LATE, CONTROL_LOSS, ControlPacket, Meter};
+use fairwave_schemes::node::sperc::{CONTROL_LATE, CONTROL_LOSS, ControlPacket};
 use fairwave_units::Duration;
 
-use super::node::Mail;
+use crate::events::mail::Mail;
 use crate::plan::FluidPlan;
-
-/// The meters of the capacities, and the control packets.
-pub(super) struct Circulation {
-    /// Of each resource of the plan; `None` without a rule.
-    pub(super) meters: Vec<Option<Meter>>,
-    pub(super) sessions: Vec<Circulating>,
-}
 
 /// The control packet of a session.
 pub(super) struct Circulating {
@@ -41,22 +34,8 @@ pub(super) struct Fate {
     pub(super) late_ns: Option<u64>,
 }
 
-impl Circulation {
-    pub(super) fn new(plan: &FluidPlan<'_>) -> Self {
-        let meter = |rate: fairwave_units::Rate| Meter::new(rate.as_bps());
-        let meters = plan.resources.iter().map(|resource| resource.allocatable.map(meter)).collect();
-        let sessions = (0..plan.scenario.sessions.len()).map(|k| Circulating::new(plan, k)).collect();
-        Self { meters, sessions }
-    }
-
-    /// The rate at which a session may send.
-    pub(super) fn rate_bps(&self, k: usize) -> f64 {
-        self.sessions[k].rate_bps
-    }
-}
-
 impl Circulating {
-    fn new(plan: &FluidPlan<'_>, k: usize) -> Self {
+    pub(super) fn new(plan: &FluidPlan<'_>, k: usize) -> Self {
         let session = &plan.scenario.sessions[k];
         let has_meter = |row: &&u32| plan.resources[plan.rows[**row as usize].resource as usize].allocatable.is_some();
         let rows: Vec<u32> = plan.rows_of(k).iter().filter(has_meter).copied().collect();
