@@ -3,12 +3,14 @@
 //! [`Scheme`] is an entry, [`schemes`] the list, [`find`] looks up a name. An [`OptionSpec`] has the domain of an
 //! option and parses it ([`OptionSpec::read`], [`OptionSpec::read_text`]); a run carries [`Options`].
 
+mod config;
 pub(crate) mod entry;
 mod node_rule;
 pub(crate) mod option;
 mod own;
 mod registry;
 
+pub(crate) use config::config;
 pub use entry::{Model, Scheme, SchemeKind};
 pub use node_rule::{MakeRule, NodeRule};
 pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionType, OptionValue, Options, TypedOption};

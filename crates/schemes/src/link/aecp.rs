@@ -5,9 +5,8 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{AecpHeader, CongestionHeader};
-use crate::scheme::entry;
 use crate::scheme::option::{HALF_OPEN_UNIT, HOUR, POSITIVE, TypedOption, number, packets_only, time};
-use crate::scheme::{Model, OptionSpec, Options, Scheme};
+use crate::scheme::{Model, OptionSpec, Scheme, config, entry};
 use crate::session::tcp_options::{NS2_MIN_RTO, SACK};
 use crate::session::{AECP_ALPHA, Aecp, AecpSourceConfig};
 
@@ -24,20 +23,21 @@ pub struct AecpLink {
     next_timer: Time,
 }
 
-/// Constants of AECP's links.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AecpConfig {
-    /// Gain of the link in 1/s.
-    pub beta_per_s: f64,
-    /// Time in which a deviation of the queue is corrected.
-    pub t: Duration,
-    /// Target queue in packets.
-    pub q0_packets: f64,
-    /// Time between changes (the paper's T2).
-    pub interval: Duration,
-    /// First rate factor, as a share of the capacity. The paper gives none; a small one makes slow starts, and one of 1
-    /// lets the first sessions flood the link.
-    pub first_share: f64,
+config! {
+    /// Constants of AECP's links. Huang et al. 2010, section V: beta 1/s, T 2 s, q0 100 packets, T2 0.1 s.
+    pub struct AecpConfig(options) {
+        /// Gain of the link in 1/s.
+        pub beta_per_s: f64 = BETA.of(options),
+        /// Time in which a deviation of the queue is corrected.
+        pub t: Duration = T.of(options),
+        /// Target queue in packets.
+        pub q0_packets: f64 = Q0.of(options) as f64,
+        /// Time between changes (the paper's T2).
+        pub interval: Duration = Duration::from_millis(100),
+        /// First rate factor, as a share of the capacity. The paper gives none; a small one makes slow starts, and one
+        /// of 1 lets the first sessions flood the link.
+        pub first_share: f64 = FIRST_SHARE.of(options),
+    }
 }
 
 impl AecpConfig {
@@ -113,26 +113,6 @@ impl LinkController for AecpLink {
         self.input_bytes = 0;
         self.interval_began = now;
         self.next_timer = now.saturating_add(self.config.interval);
-    }
-}
-
-impl Default for AecpConfig {
-    /// Huang et al. 2010, section V: beta 1/s, T 2 s, q0 100 packets, T2 0.1 s.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl AecpConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            beta_per_s: BETA.of(options),
-            t: T.of(options),
-            q0_packets: Q0.of(options) as f64,
-            interval: Duration::from_millis(100),
-            first_share: FIRST_SHARE.of(options),
-        }
     }
 }
 

@@ -5,9 +5,8 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, RcpHeader};
-use crate::scheme::entry;
 use crate::scheme::option::{POSITIVE, TypedOption, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 use crate::session::Rcp;
 use crate::session::tcp_options::{NS2_MIN_RTO, SACK};
 
@@ -31,21 +30,24 @@ pub struct RcpLink {
     next_timer: Time,
 }
 
-/// Constants of RCP's links.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RcpConfig {
-    /// Share of the spare bandwidth given out per round-trip time.
-    pub alpha: f64,
-    /// Share of the queue drained per round-trip time.
-    pub beta: f64,
-    /// Target share of the capacity.
-    pub gamma: f64,
-    /// Maximum time between changes of the rate.
-    pub interval: Duration,
-    /// First rate, as a share of the capacity.
-    pub first_share: f64,
-    /// Mean round-trip time until one is measured.
-    pub first_rtt: Duration,
+config! {
+    /// Constants of RCP's links. The authors' ns-2 code: alpha 0.4, beta 0.4, gamma 1, an interval of 10 ms or one
+    /// round-trip time, whichever is shorter, a first rate of 5 % of the capacity and a first round-trip time of 200
+    /// ms.
+    pub struct RcpConfig(options) {
+        /// Share of the spare bandwidth given out per round-trip time.
+        pub alpha: f64 = ALPHA.of(options),
+        /// Share of the queue drained per round-trip time.
+        pub beta: f64 = BETA.of(options),
+        /// Target share of the capacity.
+        pub gamma: f64 = 1.0,
+        /// Maximum time between changes of the rate.
+        pub interval: Duration = Duration::from_millis(10),
+        /// First rate, as a share of the capacity.
+        pub first_share: f64 = 0.05,
+        /// Mean round-trip time until one is measured.
+        pub first_rtt: Duration = Duration::from_millis(200),
+    }
 }
 
 impl RcpConfig {
@@ -136,32 +138,10 @@ impl LinkController for RcpLink {
     }
 }
 
-impl Default for RcpConfig {
-    /// The authors' ns-2 code: alpha 0.4, beta 0.4, gamma 1, an interval of 10 ms or one round-trip time, whichever is
-    /// shorter, a first rate of 5 % of the capacity and a first round-trip time of 200 ms.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
 /// Minimum rate of each session, in packets per round-trip time.
 const MIN_PACKETS: f64 = 0.01;
 /// Minimum interval. Differs from the authors' code, which follows round-trip times of any length.
 const MIN_INTERVAL: Duration = Duration::from_micros(100);
-
-impl RcpConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            alpha: ALPHA.of(options),
-            beta: BETA.of(options),
-            gamma: 1.0,
-            interval: Duration::from_millis(10),
-            first_share: 0.05,
-            first_rtt: Duration::from_millis(200),
-        }
-    }
-}
 
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = entry::at_packets(

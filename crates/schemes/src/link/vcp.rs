@@ -5,9 +5,8 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LoadCode};
-use crate::scheme::entry;
 use crate::scheme::option::{HALF_OPEN_UNIT, TypedOption, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 use crate::session::tcp_options::{NS2_MIN_RTO, SACK};
 use crate::session::{T_RHO, Vcp, VcpSourceConfig};
 
@@ -29,19 +28,21 @@ pub struct VcpLink {
     steady_queue_bytes: f64,
 }
 
-/// Constants of VCP's links.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VcpConfig {
-    /// Interval over which the load is measured.
-    pub t_rho: Duration,
-    /// Time between samples of the queue.
-    pub t_q: Duration,
-    /// Share of the steady queue that the load factor drains within an interval.
-    pub kappa_q: f64,
-    /// Share of the capacity that counts as full load.
-    pub target: f64,
-    /// Weight of an interval's mean queue in the moving mean.
-    pub queue_weight: f64,
+config! {
+    /// Constants of VCP's links. Xia et al. 2005, sections 3.1 and 5: `t_rho` 200 ms, `t_q` 10 ms, `kappa_q` 0.5,
+    /// target 0.98. The queue's weight of a quarter is that of the authors' ns-2 code.
+    pub struct VcpConfig(options) {
+        /// Interval over which the load is measured.
+        pub t_rho: Duration = T_RHO.of(options),
+        /// Time between samples of the queue.
+        pub t_q: Duration = Duration::from_millis(10),
+        /// Share of the steady queue that the load factor drains within an interval.
+        pub kappa_q: f64 = 0.5,
+        /// Share of the capacity that counts as full load.
+        pub target: f64 = TARGET.of(options),
+        /// Weight of an interval's mean queue in the moving mean.
+        pub queue_weight: f64 = 0.25,
+    }
 }
 
 impl VcpConfig {
@@ -128,31 +129,10 @@ impl LinkController for VcpLink {
     }
 }
 
-impl Default for VcpConfig {
-    /// Xia et al. 2005, sections 3.1 and 5: `t_rho` 200 ms, `t_q` 10 ms, `kappa_q` 0.5, target 0.98. The queue's weight
-    /// of a quarter is that of the authors' ns-2 code.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
 /// Load factor below which the load is low (Xia et al. 2005, section 3.2).
 const LOW_BELOW: f64 = 0.8;
 /// Load factor from which on the link is overloaded (Xia et al. 2005, section 3.2).
 const OVERLOAD_FROM: f64 = 1.0;
-
-impl VcpConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            t_rho: T_RHO.of(options),
-            t_q: Duration::from_millis(10),
-            kappa_q: 0.5,
-            target: TARGET.of(options),
-            queue_weight: 0.25,
-        }
-    }
-}
 
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = entry::at_packets(

@@ -13,9 +13,8 @@ use fairwave_units::{Bytes, Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LinkId, XcpHeader};
-use crate::scheme::entry;
 use crate::scheme::option::{CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, TypedOption, flag, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 use crate::session::tcp_options::{MIN_RTO, SACK};
 use crate::session::{MakeController, Xcp};
 
@@ -41,15 +40,16 @@ pub struct XcpLink {
     next_queue: Time,
 }
 
-/// Constants of XCP.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct XcpConfig {
-    /// Share of the spare bandwidth given out per interval; stable for 0 < alpha < pi / (4 sqrt 2).
-    pub alpha: f64,
-    /// Share of the persistent queue drained per interval; alpha^2 sqrt 2.
-    pub beta: f64,
-    /// Share of the traffic shuffled per interval.
-    pub gamma: f64,
+config! {
+    /// Constants of XCP. Katabi, Handley & Rohrs 2002, section 3.5: 0.4, 0.226, 0.1.
+    pub struct XcpConfig(options) {
+        /// Share of the spare bandwidth given out per interval; stable for 0 < alpha < pi / (4 sqrt 2).
+        pub alpha: f64 = ALPHA.of(options),
+        /// Share of the persistent queue drained per interval; alpha^2 sqrt 2.
+        pub beta: f64 = BETA.of(options),
+        /// Share of the traffic shuffled per interval.
+        pub gamma: f64 = GAMMA.of(options),
+    }
 }
 
 /// Variant of the rule.
@@ -351,13 +351,6 @@ impl LinkController for XcpLink {
     }
 }
 
-impl Default for XcpConfig {
-    /// Katabi, Handley & Rohrs 2002, section 3.5: 0.4, 0.226, 0.1.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
 fn part(whole: Duration, share: f64) -> Duration {
     Duration::from_secs_f64(whole.as_secs_f64() * share).unwrap_or(whole)
 }
@@ -370,13 +363,6 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum period of the persistent queue (ns-2).
 const MIN_QUEUE_PERIOD: Duration = Duration::from_millis(2);
-
-impl XcpConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self { alpha: ALPHA.of(options), beta: BETA.of(options), gamma: GAMMA.of(options) }
-    }
-}
 
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = entry::at_packets(

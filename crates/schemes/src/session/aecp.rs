@@ -5,7 +5,8 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Loss, Sending, WindowConfig};
 use crate::header::{AecpHeader, CongestionHeader};
-use crate::scheme::option::{Options, POSITIVE, TypedOption, number};
+use crate::scheme::config;
+use crate::scheme::option::{POSITIVE, TypedOption, number};
 
 /// AECP's rate.
 #[derive(Clone, Debug)]
@@ -23,11 +24,12 @@ pub struct Aecp {
     next_update: Time,
 }
 
-/// Constants of AECP's sources.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AecpSourceConfig {
-    /// Gain in 1/s: the share of the logarithmic gap that is closed per second.
-    pub alpha_per_s: f64,
+config! {
+    /// Constants of AECP's sources. Huang et al. 2010, section V: 2/s.
+    pub struct AecpSourceConfig(options) {
+        /// Gain in 1/s: the share of the logarithmic gap that is closed per second.
+        pub alpha_per_s: f64 = ALPHA.of(options),
+    }
 }
 
 impl Aecp {
@@ -116,22 +118,8 @@ impl CongestionController for Aecp {
     }
 }
 
-impl Default for AecpSourceConfig {
-    /// Huang et al. 2010, section V: 2/s.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
 /// Maximum step, as a share of the logarithmic gap.
 const MAX_SHARE: f64 = 0.9;
-
-impl AecpSourceConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self { alpha_per_s: ALPHA.of(options) }
-    }
-}
 
 /// Gain of the source.
 pub(crate) const ALPHA: TypedOption<f64> = number("alpha", POSITIVE, "2", "gain of the source in 1/s");

@@ -4,9 +4,8 @@
 use super::event::{Ack, Loss};
 use super::tcp_options::{TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
-use crate::scheme::entry;
 use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 
 /// Additive increase, multiplicative decrease with any constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,13 +13,14 @@ pub struct Aimd {
     config: AimdConfig,
 }
 
-/// Constants of AIMD.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AimdConfig {
-    /// Packets per round trip.
-    pub increase_packets: f64,
-    /// Share of the window removed after a loss, 0 < decrease < 1.
-    pub decrease: f64,
+config! {
+    /// Constants of AIMD. Xu et al. 2004: AIMD(32, 1/8).
+    pub struct AimdConfig(options) {
+        /// Packets per round trip.
+        pub increase_packets: f64 = INCREASE.of(options),
+        /// Share of the window removed after a loss, 0 < decrease < 1.
+        pub decrease: f64 = DECREASE.of(options),
+    }
 }
 
 impl Aimd {
@@ -37,20 +37,6 @@ impl WindowRule for Aimd {
 
     fn decrease(&mut self, window_packets: f64, _loss: &Loss) -> f64 {
         window_packets * (1.0 - self.config.decrease)
-    }
-}
-
-impl Default for AimdConfig {
-    /// Xu et al. 2004: AIMD(32, 1/8).
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl AimdConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self { increase_packets: INCREASE.of(options), decrease: DECREASE.of(options) }
     }
 }
 

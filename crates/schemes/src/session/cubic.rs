@@ -7,9 +7,8 @@ use super::event::{Ack, Loss};
 use super::hystart::{HYSTART, HyStart};
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
-use crate::scheme::entry;
 use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 
 /// CUBIC's rule. Windows in packets, times in seconds, as in the RFC.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,15 +21,16 @@ pub struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// Constants of CUBIC.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CubicConfig {
-    /// Packets per second cubed.
-    pub c: f64,
-    /// Share of the window that is *kept* after a loss.
-    pub beta: f64,
-    /// Window up to which the cut is TCP's half.
-    pub low_window_packets: f64,
+config! {
+    /// Constants of CUBIC. RFC 9438 s5: C = 0.4, beta = 0.7.
+    pub struct CubicConfig(options) {
+        /// Packets per second cubed.
+        pub c: f64 = C.of(options),
+        /// Share of the window that is *kept* after a loss.
+        pub beta: f64 = BETA.of(options),
+        /// Window up to which the cut is TCP's half.
+        pub low_window_packets: f64 = 0.0,
+    }
 }
 
 /// A stretch of congestion avoidance between two losses.
@@ -110,20 +110,6 @@ impl WindowRule for Cubic {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start.saturating_add(span);
         }
-    }
-}
-
-impl Default for CubicConfig {
-    /// RFC 9438 s5: C = 0.4, beta = 0.7.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl CubicConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self { c: C.of(options), beta: BETA.of(options), low_window_packets: 0.0 }
     }
 }
 

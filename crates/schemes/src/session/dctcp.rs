@@ -10,9 +10,8 @@ use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::window::{CongestionWindow, WindowConfig};
 use super::windowed::Windowed;
 use crate::header::EcnCode;
-use crate::scheme::entry;
 use crate::scheme::option::{CLOSED_UNIT, HALF_OPEN_UNIT, TypedOption, join, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 
 /// A window that follows the share of marked packets.
 #[derive(Clone, Debug)]
@@ -32,17 +31,18 @@ pub struct Dctcp {
     held_until: Time,
 }
 
-/// Constants of DCTCP and of TCP Prague.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DctcpConfig {
-    /// Weight of an observation window in the mean share of marks (RFC 8257 s4.2: DCTCP.g).
-    pub gain: f64,
-    /// The mean share at the start.
-    pub initial_alpha: f64,
-    /// Minimum of the round trips by which it counts; zero for those of the path.
-    pub virtual_rtt: Duration,
-    /// The code of its packets.
-    pub code: EcnCode,
+config! {
+    /// Constants of DCTCP and of TCP Prague. RFC 8257 s4.2: 1/16, and one, so that the first mark halves the window.
+    pub struct DctcpConfig(options) {
+        /// Weight of an observation window in the mean share of marks (RFC 8257 s4.2: DCTCP.g).
+        pub gain: f64 = GAIN.of(options),
+        /// The mean share at the start.
+        pub initial_alpha: f64 = INITIAL_ALPHA.of(options),
+        /// Minimum of the round trips by which it counts; zero for those of the path.
+        pub virtual_rtt: Duration = Duration::ZERO,
+        /// The code of its packets.
+        pub code: EcnCode = EcnCode::Capable,
+    }
 }
 
 impl Dctcp {
@@ -146,25 +146,6 @@ impl CongestionController for Dctcp {
 
     fn mark_response(&self) -> MarkResponse {
         MarkResponse::Own(self.config.code)
-    }
-}
-
-impl Default for DctcpConfig {
-    /// RFC 8257 s4.2: 1/16, and one, so that the first mark halves the window.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl DctcpConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            gain: GAIN.of(options),
-            initial_alpha: INITIAL_ALPHA.of(options),
-            virtual_rtt: Duration::ZERO,
-            code: EcnCode::Capable,
-        }
     }
 }
 

@@ -6,9 +6,8 @@ use fairwave_units::{Duration, Time};
 
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::{Ack, CongestionController, CongestionWindow, Loss, MarkResponse, WindowConfig};
-use crate::scheme::entry;
 use crate::scheme::option::{HALF_OPEN_UNIT, POSITIVE, TypedOption, join, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 
 /// FAST's rule with its window.
 #[derive(Clone, Debug)]
@@ -21,17 +20,18 @@ pub struct Fast {
     past: VecDeque<(Time, f64)>,
 }
 
-/// Constants of FAST.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FastConfig {
-    /// Packets that each session keeps queued.
-    pub alpha_packets: f64,
-    /// Share of the way to the new window per update, 0 < gamma <= 1.
-    pub gamma: f64,
-    /// Time between updates.
-    pub update_period: Duration,
-    /// Queueing delay below which the window doubles per round trip.
-    pub doubling_below: Duration,
+config! {
+    /// Constants of FAST. Jin, Wei & Low 2004 and ns-2: 100 packets, 0.5, 10 ms, 0.75 ms.
+    pub struct FastConfig(options) {
+        /// Packets that each session keeps queued.
+        pub alpha_packets: f64 = ALPHA.of(options),
+        /// Share of the way to the new window per update, 0 < gamma <= 1.
+        pub gamma: f64 = GAMMA.of(options),
+        /// Time between updates.
+        pub update_period: Duration = Duration::from_millis(10),
+        /// Queueing delay below which the window doubles per round trip.
+        pub doubling_below: Duration = Duration::from_micros(750),
+    }
 }
 
 impl Fast {
@@ -103,25 +103,6 @@ impl CongestionController for Fast {
     fn on_timeout(&mut self, loss: &Loss) {
         self.past.clear();
         self.window.begin_again(loss.half_of_flight_packets());
-    }
-}
-
-impl Default for FastConfig {
-    /// Jin, Wei & Low 2004 and ns-2: 100 packets, 0.5, 10 ms, 0.75 ms.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl FastConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            alpha_packets: ALPHA.of(options),
-            gamma: GAMMA.of(options),
-            update_period: Duration::from_millis(10),
-            doubling_below: Duration::from_micros(750),
-        }
     }
 }
 

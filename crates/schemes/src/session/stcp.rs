@@ -5,9 +5,8 @@ use super::event::{Ack, Loss};
 use super::new_reno::NewReno;
 use super::tcp_options::{LINUX_TCP, TCP_OPTIONS};
 use super::windowed::{WindowRule, windowed};
-use crate::scheme::entry;
 use crate::scheme::option::{POSITIVE, TypedOption, UNIT, join, number, packets_only};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 
 /// Scalable TCP's rule; below its low window it is NewReno.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,15 +14,16 @@ pub struct Scalable {
     config: ScalableConfig,
 }
 
-/// Constants of Scalable TCP.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScalableConfig {
-    /// Packets per acknowledged packet.
-    pub increase_packets: f64,
-    /// Share of the window removed after a loss, 0 < decrease < 1.
-    pub decrease: f64,
-    /// Window below which it is NewReno.
-    pub low_window_packets: f64,
+config! {
+    /// Constants of Scalable TCP. Kelly 2003: a = 0.01, b = 0.125, from 16 packets on.
+    pub struct ScalableConfig(options) {
+        /// Packets per acknowledged packet.
+        pub increase_packets: f64 = INCREASE.of(options),
+        /// Share of the window removed after a loss, 0 < decrease < 1.
+        pub decrease: f64 = DECREASE.of(options),
+        /// Window below which it is NewReno.
+        pub low_window_packets: f64 = LOW_WINDOW.of(options) as f64,
+    }
 }
 
 impl Scalable {
@@ -46,24 +46,6 @@ impl WindowRule for Scalable {
             return NewReno.decrease(window_packets, loss);
         }
         window_packets * (1.0 - self.config.decrease)
-    }
-}
-
-impl Default for ScalableConfig {
-    /// Kelly 2003: a = 0.01, b = 0.125, from 16 packets on.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl ScalableConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            increase_packets: INCREASE.of(options),
-            decrease: DECREASE.of(options),
-            low_window_packets: LOW_WINDOW.of(options) as f64,
-        }
     }
 }
 

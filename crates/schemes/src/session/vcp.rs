@@ -5,7 +5,8 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Sending, WindowConfig};
 use crate::header::{CongestionHeader, LoadCode};
-use crate::scheme::option::{Options, TypedOption, time};
+use crate::scheme::config;
+use crate::scheme::option::{TypedOption, time};
 
 /// VCP's window.
 #[derive(Clone, Debug)]
@@ -19,20 +20,23 @@ pub struct Vcp {
     packet_bits: f64,
 }
 
-/// Constants of VCP's sources.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VcpSourceConfig {
-    /// The links' interval: the unit of time of the multiplicative increase, and the time for which the window stays
-    /// constant after a cut.
-    pub t_rho: Duration,
-    /// Growth in `t_rho` at low load, as a share of the window.
-    pub xi: f64,
-    /// Growth in a round trip of [`VcpSourceConfig::typical_rtt`] at high load, in packets.
-    pub alpha_packets: f64,
-    /// Share of the window that is kept at overload.
-    pub beta: f64,
-    /// The round-trip time for which the additive increase is alpha.
-    pub typical_rtt: Duration,
+config! {
+    /// Constants of VCP's sources. Xia et al. 2005, section 5: `t_rho` 200 ms, xi = kappa (1 - sigma) / sigma = 0.25 x
+    /// 0.2 / 0.8 = 0.0625, alpha 1, beta 0.875. The typical round-trip time of 100 ms is that of the authors' ns-2
+    /// code.
+    pub struct VcpSourceConfig(options) {
+        /// The links' interval: the unit of time of the multiplicative increase, and the time for which the window
+        /// stays constant after a cut.
+        pub t_rho: Duration = T_RHO.of(options),
+        /// Growth in `t_rho` at low load, as a share of the window.
+        pub xi: f64 = 0.0625,
+        /// Growth in a round trip of [`VcpSourceConfig::typical_rtt`] at high load, in packets.
+        pub alpha_packets: f64 = 1.0,
+        /// Share of the window that is kept at overload.
+        pub beta: f64 = 0.875,
+        /// The round-trip time for which the additive increase is alpha.
+        pub typical_rtt: Duration = Duration::from_millis(100),
+    }
 }
 
 /// The source's response to overload.
@@ -160,14 +164,6 @@ impl CongestionController for Vcp {
     }
 }
 
-impl Default for VcpSourceConfig {
-    /// Xia et al. 2005, section 5: `t_rho` 200 ms, xi = kappa (1 - sigma) / sigma = 0.25 x 0.2 / 0.8 = 0.0625, alpha 1,
-    /// beta 0.875. The typical round-trip time of 100 ms is that of the authors' ns-2 code.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
 /// Maximum intervals that a round trip counts for in the multiplicative increase.
 const MAX_INTERVALS: f64 = 2.5;
 /// Ratio to the typical round-trip time, 20 ms over 100 ms, from which on the additive increase is quadratic.
@@ -176,19 +172,6 @@ const LEFT: f64 = 0.2;
 const RIGHT: f64 = 5.0;
 /// Factor of the pacing rate over the window per round-trip time, so that the window is the limit.
 const PACING_GAIN: f64 = 1.1;
-
-impl VcpSourceConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self {
-            t_rho: T_RHO.of(options),
-            xi: 0.0625,
-            alpha_packets: 1.0,
-            beta: 0.875,
-            typical_rtt: Duration::from_millis(100),
-        }
-    }
-}
 
 /// Interval over which a link measures its load. Its source needs to know it.
 pub(crate) const T_RHO: TypedOption<Duration> = time(

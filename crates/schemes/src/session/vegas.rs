@@ -5,9 +5,8 @@ use fairwave_units::Duration;
 
 use super::tcp_options::{NS2, TCP_OPTIONS, tcp};
 use super::{Ack, CongestionController, CongestionWindow, Loss, MarkResponse, WindowConfig};
-use crate::scheme::entry;
 use crate::scheme::option::{POSITIVE, TypedOption, join, number};
-use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::scheme::{OptionSpec, Scheme, config, entry};
 
 /// Vegas' rule with its window.
 #[derive(Clone, Debug)]
@@ -24,15 +23,16 @@ pub struct Vegas {
     is_growing_round: bool,
 }
 
-/// Constants of Vegas, in packets queued.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VegasConfig {
-    /// Below this the window grows by one per round trip.
-    pub alpha_packets: f64,
-    /// Above this it shrinks by one.
-    pub beta_packets: f64,
-    /// Above this slow start ends.
-    pub gamma_packets: f64,
+config! {
+    /// Constants of Vegas, in packets queued. ns-2: 1, 3, 1. Linux and ns-3: 2, 4, 1.
+    pub struct VegasConfig(options) {
+        /// Below this the window grows by one per round trip.
+        pub alpha_packets: f64 = ALPHA.of(options),
+        /// Above this it shrinks by one.
+        pub beta_packets: f64 = BETA.of(options),
+        /// Above this slow start ends.
+        pub gamma_packets: f64 = GAMMA.of(options),
+    }
 }
 
 impl Vegas {
@@ -128,20 +128,6 @@ impl CongestionController for Vegas {
 
 /// Vegas never goes below two packets: one would wait for a delayed acknowledgement.
 const MIN_PACKETS: f64 = 2.0;
-
-impl Default for VegasConfig {
-    /// ns-2: 1, 3, 1. Linux and ns-3: 2, 4, 1.
-    fn default() -> Self {
-        Self::from_options(&Options::default())
-    }
-}
-
-impl VegasConfig {
-    /// The options that were set, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self { alpha_packets: ALPHA.of(options), beta_packets: BETA.of(options), gamma_packets: GAMMA.of(options) }
-    }
-}
 
 /// The scheme's registry entry.
 pub(super) const SCHEME: Scheme = entry::window(
