@@ -1,7 +1,7 @@
 //! Converts an engine's sums into the result of a run ([`fairwave_scenario::report`]).
 
 use fairwave_scenario::report::{self, RunParts};
-use fairwave_scenario::{Course, Engine, LinkSummary, Run};
+use fairwave_scenario::{Course, Engine, LinkSummary, Run, SessionSummary};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 
@@ -142,17 +142,17 @@ pub(crate) fn report(
 
 impl SessionOutcome {
     /// The result in the form common to all models. The fluid model has no headers and no packets.
-    fn outcome(&self) -> report::SessionOutcome {
-        report::SessionOutcome {
+    fn outcome(&self) -> (SessionSummary, Option<Time>) {
+        let numbers = SessionSummary {
             rate_bps: self.rate_bps,
             wire_rate_bps: self.rate_bps,
             final_rate_bps: self.final_bps,
             final_wire_rate_bps: self.final_bps,
             max_min_bps: self.max_min_bps,
             delivered_bytes: grain::whole_bytes(self.delivered),
-            completed: self.completed.map(Time::from_nanos),
-            ..report::SessionOutcome::default()
-        }
+            ..SessionSummary::default()
+        };
+        (numbers, self.completed.map(Time::from_nanos))
     }
 }
 

@@ -195,10 +195,7 @@ impl RunningCases<'_> {
             message: error.message(),
             hint: error.hint(),
         })?;
-        let wall_s = began.elapsed().as_secs_f64();
-        let engine = &mut run.summary.engine;
-        engine.wall_s = wall_s;
-        engine.packet_hops_per_s = engine.packet_hops as f64 / wall_s.max(1e-9);
+        run.summary.engine.set_wall_s(began.elapsed().as_secs_f64());
         let ways = ways(&scenario, &run);
         Ok((Run { run, title: scenario.title, ways }, notes))
     }

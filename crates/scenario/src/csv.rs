@@ -306,29 +306,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
     }
 
     fn session(name: &str) -> SessionSummary {
-        SessionSummary {
-            name: name.into(),
-            from: "s".into(),
-            to: "d".into(),
-            scheme: "gtp",
-            rtt_s: 0.01,
-            rate_bps: 0.0,
-            wire_rate_bps: 0.0,
-            final_rate_bps: 0.0,
-            final_wire_rate_bps: 0.0,
-            max_min_bps: 0.0,
-            delivered_bytes: 0,
-            sent_packets: 0,
-            lost_packets: 0,
-            retransmitted_packets: 0,
-            marked_packets: None,
-            timeouts: 0,
-            completed_s: None,
-            completion_s: None,
-            size_bytes: None,
-            slowdown: None,
-            delays: None,
-        }
+        SessionSummary { name: name.into(), ..SessionSummary::default() }
     }
 
     fn link(name: &str) -> LinkSummary {

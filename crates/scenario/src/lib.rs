@@ -45,8 +45,8 @@ pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use network::{Background, BackgroundKind, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router};
 pub use run::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run, Summary,
-    Window, WindowSamples,
+    BackgroundSummary, Engine, EngineSpeed, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples,
+    Run, Summary, Window, WindowSamples,
 };
 pub use run_metrics::{Course, Metrics, is_far};
 pub use scenario::Scenario;

@@ -127,10 +127,26 @@ pub struct Engine {
     /// omitted from JSON.
     #[serde(skip_serializing_if = "is_zero")]
     pub messages: u64,
-    /// Wall time, filled in by the driver; it is not part of a run's reproducible results.
+    /// The speed, which is not one of a run's reproducible results; set by programs that show it.
+    #[serde(flatten)]
+    pub speed: Option<EngineSpeed>,
+}
+
+/// Speed of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EngineSpeed {
+    /// Wall time.
     pub wall_s: f64,
     /// Packet hops per second of wall time.
     pub packet_hops_per_s: f64,
+}
+
+impl Engine {
+    /// Sets the wall time of the run.
+    pub fn set_wall_s(&mut self, wall_s: f64) {
+        let packet_hops_per_s = self.packet_hops as f64 / wall_s.max(1e-9);
+        self.speed = Some(EngineSpeed { wall_s, packet_hops_per_s });
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]

@@ -6,7 +6,7 @@ use crate::DelaySummary;
 
 /// Results of one session. Rates are means over the summary's window, `final_*` over the last tenth of its own active
 /// time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SessionSummary {
     /// Name of the session.
     pub name: Box<str>,

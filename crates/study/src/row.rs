@@ -9,9 +9,6 @@ use crate::{Cell, Row};
 /// larger tables are not useful, and slow down readers of Parquet.
 pub(crate) const MAX_COLUMNS: usize = 20_000;
 
-/// Wall-clock results are not part of a row: rows of equal runs are equal.
-const BY_THE_CLOCK: [&str; 2] = ["wall_s", "packet_hops_per_s"];
-
 /// Adds the numbers of a summary to a row, flattened: "metrics.jain", "session.NAME.rate_bps", "link.NAME.utilisation".
 /// Existing columns of the row are kept.
 pub(crate) fn add_summary(row: &mut Row, summary: &Summary) -> Result<(), serde_json::Error> {
@@ -24,8 +21,7 @@ pub(crate) fn add_summary(row: &mut Row, summary: &Summary) -> Result<(), serde_
     }
     for part in ["metrics", "window", "options", "engine"] {
         if let Some(Value::Object(numbers)) = all.remove(part) {
-            let numbers = numbers.iter().filter(|(key, _)| !BY_THE_CLOCK.contains(&key.as_str()));
-            flat.extend(numbers.map(|(key, value)| (format!("{part}.{key}"), cell(value))));
+            flat.extend(numbers.iter().map(|(key, value)| (format!("{part}.{key}"), cell(value))));
         }
     }
     for (list, kind, by) in [

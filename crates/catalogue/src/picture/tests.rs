@@ -266,16 +266,6 @@ fn summary(k: usize, fair_bps: f64) -> SessionSummary {
         final_rate_bps: fair_bps,
         final_wire_rate_bps: fair_bps,
         max_min_bps: fair_bps,
-        delivered_bytes: 0,
-        sent_packets: 0,
-        lost_packets: 0,
-        retransmitted_packets: 0,
-        marked_packets: None,
-        timeouts: 0,
-        completed_s: None,
-        completion_s: None,
-        size_bytes: None,
-        slowdown: None,
-        delays: None,
+        ..SessionSummary::default()
     }
 }

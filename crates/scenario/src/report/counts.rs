@@ -4,10 +4,10 @@ use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 
 use crate::report::optimum::{in_force, optimum};
-use crate::report::{DistanceLog, KnownRates, RunParts, SessionOutcome, Totals, last_tenth};
+use crate::report::{DistanceLog, KnownRates, RunParts, Totals, last_tenth};
 use crate::{
     BackgroundSummary, Course, DelayHistogram, Engine, LinkSummary, LossEvent, QueueSamples, RateSamples, Record, Run,
-    Scenario, ScenarioError, WindowSamples, is_far,
+    Scenario, ScenarioError, SessionSummary, WindowSamples, is_far,
 };
 
 /// The requested contents of a run's result.
@@ -101,7 +101,8 @@ pub fn run_of(
     let counted = Counted { scenario, counts: &counts };
     let optimum = optimum(scenario, window, |at| counted.active_end(at), on_step)?;
     let best = |before| in_force(&optimum, before);
-    let sessions = (0..scenario.sessions.len()).map(|at| counted.session(at, window, best)).collect();
+    let sessions =
+        (0..scenario.sessions.len()).map(|at| (counted.session(at, window, best), counted.of(at).completed)).collect();
     let (mut course, distances) = counted.course(best);
     course.peak_overload = counts.peak_overload;
     let rates = asked.record.rates.then(|| counted.rates());
@@ -155,7 +156,7 @@ impl Counted<'_> {
         stop.min(done).max(session.start.min(self.scenario.end()))
     }
 
-    fn session<'o>(&self, at: usize, window: (Time, Time), best: impl Fn(Time) -> &'o [f64]) -> SessionOutcome {
+    fn session<'o>(&self, at: usize, window: (Time, Time), best: impl Fn(Time) -> &'o [f64]) -> SessionSummary {
         let counts = self.of(at);
         let end = self.active_end(at);
         let tail = last_tenth(self.scenario.sessions[at].start.min(end), end);
@@ -172,7 +173,7 @@ impl Counted<'_> {
         let active = (self.scenario.sessions[at].start, counts.completed.unwrap_or(Time::MAX));
         let delivered = |time| closed(time, 0).unwrap_or_else(|| self.delivered().until_within(at, time, active));
         let arrived = |time| closed(time, 1).unwrap_or_else(|| self.arrived().until_within(at, time, active));
-        SessionOutcome {
+        SessionSummary {
             rate_bps: mean(window, &delivered, counts.payload_bits),
             wire_rate_bps: mean(window, &arrived, counts.wire_bits),
             final_rate_bps: mean(tail, &delivered, counts.payload_bits),
@@ -185,7 +186,7 @@ impl Counted<'_> {
             retransmitted_packets: counts.resent,
             marked_packets: counts.marked,
             timeouts: counts.timeouts,
-            completed: counts.completed,
+            ..SessionSummary::default()
         }
     }
 

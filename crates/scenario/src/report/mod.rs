@@ -17,5 +17,5 @@ mod totals;
 pub use counts::{ClosedCounts, Counts, Recording, SessionCounts, run_of};
 pub use distances::DistanceLog;
 pub use known::KnownRates;
-pub use parts::{RunParts, SessionOutcome, last_tenth};
+pub use parts::{RunParts, last_tenth};
 pub use totals::Totals;

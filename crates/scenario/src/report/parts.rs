@@ -15,36 +15,6 @@ pub fn last_tenth(start: Time, end: Time) -> (Time, Time) {
     (Time::from_nanos(end.as_nanos() - end.since(start).as_nanos() / 10), end)
 }
 
-/// The numbers of one session ([`SessionSummary`]) without the data from its scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SessionOutcome {
-    /// Mean payload rate over the window.
-    pub rate_bps: f64,
-    /// Mean wire rate over the window.
-    pub wire_rate_bps: f64,
-    /// Mean payload rate over the last tenth of the active time.
-    pub final_rate_bps: f64,
-    /// Mean wire rate over the last tenth.
-    pub final_wire_rate_bps: f64,
-    /// Max-min rate at the end of the active time.
-    pub max_min_bps: f64,
-    /// Payload that the receiver received for the first time, usually in whole packets; for a completed session its
-    /// finite size counts instead.
-    pub delivered_bytes: u64,
-    /// Data packets sent, including retransmissions.
-    pub sent_packets: u64,
-    /// Data packets lost.
-    pub lost_packets: u64,
-    /// Retransmitted data packets.
-    pub retransmitted_packets: u64,
-    /// Data packets that arrived with a mark; `None` if no queue marks.
-    pub marked_packets: Option<u64>,
-    /// Expirations of its retransmission timer.
-    pub timeouts: u64,
-    /// Time at which the last byte of its size was delivered; `None` for a session without a size.
-    pub completed: Option<Time>,
-}
-
 /// All parts of a run.
 #[derive(Clone, Debug)]
 pub struct RunParts {
@@ -52,8 +22,9 @@ pub struct RunParts {
     pub model: Model,
     /// Window of the means.
     pub window: (Time, Time),
-    /// One entry per session, in the scenario's order.
-    pub sessions: Vec<SessionOutcome>,
+    /// One entry per session, in the scenario's order: its numbers, without the data from its scenario, and the time at
+    /// which the last byte of its size was delivered.
+    pub sessions: Vec<(SessionSummary, Option<Time>)>,
     /// Finite links and the used directions of end nodes.
     pub links: Vec<LinkSummary>,
     /// One entry per table of background traffic.
@@ -81,7 +52,7 @@ pub struct RunParts {
 impl RunParts {
     /// The run of this scenario.
     pub fn whole(self, scenario: &Scenario) -> Run {
-        let outcomes = scenario.sessions.iter().zip(&self.sessions).enumerate();
+        let outcomes = scenario.sessions.iter().zip(self.sessions).enumerate();
         let sessions: Vec<_> = outcomes
             .map(|(at, (_, outcome))| summary(scenario, self.model, at, outcome, self.delays.get(at)))
             .collect();
@@ -120,11 +91,11 @@ fn summary(
     scenario: &Scenario,
     model: Model,
     at: usize,
-    outcome: &SessionOutcome,
+    (numbers, completed): (SessionSummary, Option<Time>),
     delays: Option<&DelayHistogram>,
 ) -> SessionSummary {
     let session = &scenario.sessions[at];
-    let completed = session.size.and(outcome.completed);
+    let completed = session.size.and(completed);
     let completion_s = completed.map(|at| at.since(session.start.min(at)).as_secs_f64());
     let alone_s = completions::alone_s(scenario, session, model);
     SessionSummary {
@@ -133,21 +104,12 @@ fn summary(
         to: scenario.nodes[session.to as usize].name.clone(),
         scheme: scenario.scheme_of(session).scheme.name,
         rtt_s: session.rtt.as_secs_f64(),
-        rate_bps: outcome.rate_bps,
-        wire_rate_bps: outcome.wire_rate_bps,
-        final_rate_bps: outcome.final_rate_bps,
-        final_wire_rate_bps: outcome.final_wire_rate_bps,
-        max_min_bps: outcome.max_min_bps,
-        delivered_bytes: outcome.delivered_bytes.min(session.size.map_or(u64::MAX, Bytes::get)),
-        sent_packets: outcome.sent_packets,
-        lost_packets: outcome.lost_packets,
-        retransmitted_packets: outcome.retransmitted_packets,
-        marked_packets: outcome.marked_packets,
-        timeouts: outcome.timeouts,
+        delivered_bytes: numbers.delivered_bytes.min(session.size.map_or(u64::MAX, Bytes::get)),
         completed_s: completed.map(Time::as_secs_f64),
         completion_s,
         size_bytes: session.size.map(Bytes::get),
         slowdown: completion_s.zip(alone_s).map(|(took_s, alone_s)| took_s / alone_s),
         delays: delays.filter(|delays| delays.samples() > 0).map(|delays| DelaySummary::of(delays, session.rtt)),
+        ..numbers
     }
 }

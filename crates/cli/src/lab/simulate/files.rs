@@ -4,42 +4,10 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use fairwave_catalogue::picture;
-use fairwave_scenario::{
-    BackgroundSummary, Case, CompletionBucket, LinkSummary, Metrics, Run, Scenario, SchemeOptions, SchemeSummary,
-    SessionSummary, Window, csv,
-};
-use serde::Serialize;
+use fairwave_scenario::{Case, Engine, Run, Scenario, Summary, csv};
 
 use crate::common::failure::{CommandFailure, Done};
 use crate::lab::staging::Staging;
-
-/// A run's summary as a function of scenario and seed: without wall-clock values.
-#[derive(Serialize)]
-struct Timeless<'a> {
-    version: &'static str,
-    scenario: &'a str,
-    scheme: &'a str,
-    options: &'a SchemeOptions,
-    model: &'static str,
-    seed: u64,
-    duration_s: f64,
-    variant: Option<&'a str>,
-    window: Window,
-    sessions: &'a [SessionSummary],
-    schemes: &'a [SchemeSummary],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    completions: &'a [CompletionBucket],
-    links: &'a [LinkSummary],
-    background: &'a [BackgroundSummary],
-    metrics: &'a Metrics,
-    engine: SampleCounts,
-}
-
-#[derive(Serialize)]
-struct SampleCounts {
-    events: u64,
-    packet_hops: u64,
-}
 
 /// Writes the files of one result below `place`: a directory's name and a slash, or nothing.
 pub(crate) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &Run) -> Done {
@@ -58,27 +26,11 @@ pub(crate) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &R
     staging.write(&format!("{place}rates.svg"), |out| out.write_all(picture.as_bytes()))
 }
 
+/// Writes a run's summary as a function of scenario and seed: without wall-clock values.
 fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let summary = &run.summary;
-    let timeless = Timeless {
-        version: summary.version,
-        scenario: &summary.scenario,
-        scheme: &summary.scheme,
-        options: &summary.options,
-        model: summary.model,
-        seed: summary.seed,
-        duration_s: summary.duration_s,
-        variant: summary.variant.as_deref(),
-        window: summary.window,
-        sessions: &summary.sessions,
-        schemes: &summary.schemes,
-        completions: &summary.completions,
-        links: &summary.links,
-        background: &summary.background,
-        metrics: &summary.metrics,
-        engine: SampleCounts { events: summary.engine.events, packet_hops: summary.engine.packet_hops },
-    };
-    serde_json::to_writer_pretty(&mut *out, &timeless)?;
+    let Engine { events, packet_hops, .. } = run.summary.engine;
+    let summary = Summary { engine: Engine { events, packet_hops, ..Engine::default() }, ..run.summary.clone() };
+    serde_json::to_writer_pretty(&mut *out, &summary)?;
     out.write_all(b"\n")
 }
 

@@ -286,9 +286,7 @@ impl Args {
         let settings = Settings { record, window: self.case.window, progress: Some(&mut step), trace: on_event };
         let mut run = simulate(scenario, self.model.map(Model::from), settings)
             .map_err(|error| CommandFailure::Usage(format!("{}: {error}", self.file)))?;
-        let wall_s = begin.elapsed().as_secs_f64();
-        run.summary.engine.wall_s = wall_s;
-        run.summary.engine.packet_hops_per_s = run.summary.engine.packet_hops as f64 / wall_s.max(1e-9);
+        run.summary.engine.set_wall_s(begin.elapsed().as_secs_f64());
         step(scenario.end());
         Ok(run)
     }
