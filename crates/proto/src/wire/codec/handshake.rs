@@ -168,11 +168,6 @@ impl<'a> Handshake<'a> {
             writer.bytes(rest)
         })
     }
-
-    /// Bytes of an answer with `rest` bytes of a Noise message, or of a cookie.
-    pub const fn answer_bytes(rest: usize) -> usize {
-        rest.saturating_add(1 + MAC_BYTES)
-    }
 }
 
 impl<'a> Hello<'a> {
