@@ -8,19 +8,5 @@ set -euo pipefail
 tools=$(realpath "$1") machine=$2
 cd "$root"
 export PATH=$tools/bin:$PATH
-
-# Paths of this machine that would get into messages of panics and assertions.
-flags="" c_flags=""
-for path in "$root=/fairwave" "${CARGO_HOME:-$HOME/.cargo}=/cargo"; do
-  flags+=" --remap-path-prefix=$path" c_flags+=" -ffile-prefix-map=$path"
-done
-export RUSTFLAGS=${flags# } CARGO_INCREMENTAL=0
-# The smallest command; linking takes minutes more than for daily work.
-export CARGO_PROFILE_RELEASE_LTO=fat
-build() {
-  need_target "$2"
-  export "CFLAGS_${2//-/_}=$c_flags"
-  "${CARGO:-cargo}" zigbuild --release --locked --package "fairwave-$1" --target "$2$3" >&2
-}
-build cli "$machine-unknown-linux-musl" ""
-build preload "$machine-unknown-linux-gnu" .2.17
+build_for "$machine-unknown-linux-musl" "" --package fairwave-cli
+build_for "$machine-unknown-linux-gnu" .2.17 --package fairwave-preload

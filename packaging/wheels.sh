@@ -11,7 +11,8 @@ cd "$root"
 unset PYO3_NO_PYTHON PYO3_BUILD_EXTENSION_MODULE
 for machine in "${machines[@]}"; do
   need_target "$machine-unknown-linux-gnu"
-  maturin build --release --locked --quiet --target "$machine-unknown-linux-gnu" --zig --compatibility manylinux2014
+  maturin build --release --locked --quiet --target "$machine-unknown-linux-gnu" --zig --compatibility manylinux2014 \
+    ${std[@]+"${std[@]}"}
 done
 maturin sdist >&2
 ls -l target/wheels >&2

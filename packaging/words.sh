@@ -23,10 +23,41 @@ built=$(cd "$root" && realpath -m "${CARGO_TARGET_DIR:-target}")
 command_of() { echo "$built/$1-unknown-linux-musl/release/fairwave"; }
 preload_of() { echo "$built/$1-unknown-linux-gnu/release/libfairwave_preload.so"; }
 
-# A target of the Rust toolchain, installed if it is missing.
+# Where packaging/toolchain.sh puts a compiler. The path is part of the standard library that it builds: a fixed one
+# gives the same bytes.
+debian_rust=${XDG_CACHE_HOME:-$HOME/.cache}/fairwave/rust
+
+# Sets `std` to the options that cargo needs for a target, and the environment, if the Rust toolchain lacks it and rustup
+# cannot fetch it: the standard library is then built from Debian's source by Debian's compiler.
 need_target() {
-  if [ -d "$(cd "$root" && rustc --print sysroot)/lib/rustlib/$1/lib" ]; then return; fi
-  (cd "$root" && rustup --quiet target add "$1" >&2) || fail "the Rust toolchain has no target $1"
+  std=()
+  if [ -d "$(cd "$root" && env -u RUSTC rustc --print sysroot)/lib/rustlib/$1/lib" ] ||
+    (cd "$root" && rustup --quiet target add "$1" >/dev/null 2>&1); then
+    unset RUSTC RUSTC_BOOTSTRAP
+    return
+  fi
+  bash "$root/packaging/toolchain.sh"
+  std=(-Zbuild-std=std,panic_unwind)
+  export RUSTC=$debian_rust/bin/rustc RUSTC_BOOTSTRAP=1
+}
+
+# Builds packages for a target and a version of glibc; zig is C compiler and linker.
+build_for() {
+  local target=$1 glibc=$2 path c_flags=""
+  shift 2
+  RUSTFLAGS=
+  # Paths of this machine that would get into messages of panics and assertions.
+  for path in "$root=/fairwave" "${CARGO_HOME:-$HOME/.cargo}=/cargo" "$debian_rust=/rust"; do
+    RUSTFLAGS+=" --remap-path-prefix=$path" c_flags+=" -ffile-prefix-map=$path"
+  done
+  # Fairwave compresses with zstd's levels 1 to 9; what is for levels from 11 on is left out.
+  c_flags+=" -DZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR -DZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR"
+  RUSTFLAGS="${RUSTFLAGS# }${more_flags:+ $more_flags}"
+  export RUSTFLAGS "CFLAGS_${target//-/_}=$c_flags"
+  # The smallest command; linking takes minutes more than for daily work.
+  export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_LTO=fat
+  need_target "$target"
+  "${CARGO:-cargo}" zigbuild --release --locked --target "$target$glibc" ${std[@]+"${std[@]}"} "$@" >&2
 }
 
 # A tar of a directory's entry, the same bytes for the same files.

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Unpacks Debian's Rust compiler and the source of its standard library into the user's cache, for targets that rustup
+# cannot fetch. Needs apt-get, and no root.
+# usage: packaging/toolchain.sh
+set -euo pipefail
+. "$(dirname "$0")/words.sh"
+to=$debian_rust
+if [ -e "$to/complete" ]; then exit; fi
+command -v apt-get >/dev/null || fail "no apt-get, which fetches Debian's Rust compiler"
+rm -rf "$to"
+mkdir -p "$to/debs"
+cd "$to/debs"
+available=$(apt-cache policy rustc-web | sed -n 's/^  Candidate: //p')
+release=${available%%[+-]*} # 1.96.0
+if [ -z "$release" ]; then fail "no package rustc-web: apt-get update"; fi
+packages=(rustc-web rust-web-src libstd-rust-web-dev "libstd-rust-web-${release%.*}")
+# Libraries of the compiler that this machine may lack.
+mapfile -t libraries < <(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces "${packages[@]}" |
+  sed -n 's/^  Depends: \(libllvm[0-9]*\)$/\1/p' | sort -u)
+apt-get download -qq "${packages[@]}" ${libraries[@]+"${libraries[@]}"}
+for package in *.deb; do dpkg-deb --extract "$package" ..; done
+rm -r "$to/debs"
+mkdir "$to/bin"
+printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$to/usr/lib/$(uname -m)-linux-gnu" "$to/usr/bin/rustc" > "$to/bin/rustc"
+chmod +x "$to/bin/rustc"
+# rustc looks for these objects and libraries of C; zig has the real ones.
+for machine in x86_64 aarch64; do
+  objects=$to/usr/lib/rustlib/$machine-unknown-linux-musl/lib/self-contained
+  mkdir -p "$objects"
+  for name in crt1 rcrt1 Scrt1 crti crtn crtbegin crtbeginS crtend crtendS; do : > "$objects/$name.o"; done
+done
+touch "$to/complete"
