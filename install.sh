@@ -50,7 +50,8 @@ main() {
     cp -p "$tree/$file" "$to/$file.new"
     mv -f "$to/$file.new" "$to/$file"
   done
-  echo "installed $("$to/bin/fairwave" --version) as $to/bin/fairwave"
+  installed=$("$to/bin/fairwave" --version) || fail "$to/bin/fairwave does not run on this machine"
+  echo "installed $installed as $to/bin/fairwave"
   case :$PATH: in
   *:"$to/bin":*) ;;
   *) echo "hint: add it to the path: export PATH=\"\$HOME/.local/bin:\$PATH\"" ;;
