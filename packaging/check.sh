@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what `make release` made, and what `cargo install` makes, each into an empty root, home or venv, and uses it
-# there: the command moves a file, the module simulates. The other machine's command runs under qemu-user. A check that
-# this machine cannot do is reported as skipped; one that fails ends the script.
-# usage: packaging/check.sh TOOLS [sums|tar|across|image|deb|install|bill|again|wheel|sdist|cargo|crates]...
+# there: the command moves a file, the module simulates. The other machine's command runs under qemu-user; that of
+# macOS is only inspected. A check that this machine cannot do is reported as skipped; one that fails ends the script.
+# usage: packaging/check.sh TOOLS [NAME]...      (names: those of `every` below)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
 cd "$root"
@@ -10,10 +10,16 @@ tools=$(realpath "$1")
 python=$tools/bin/python
 shift
 wanted=("$@")
-if [ ${#wanted[@]} = 0 ]; then wanted=(sums tar across image deb install bill again wheel sdist cargo crates); fi
+every=(sums tar across image deb install between macos bill again wheel sdist cargo crates)
+if [ ${#wanted[@]} = 0 ]; then wanted=("${every[@]}"); fi
 place=$(mktemp -d)
 server=
-cleanup() { if [ -n "$server" ]; then kill -- "-$server" 2>/dev/null || true; fi; rm -rf "$place"; }
+spaces=()
+cleanup() {
+  if [ -n "$server" ]; then kill -- "-$server" 2>/dev/null || true; fi
+  for space in ${spaces[@]+"${spaces[@]}"}; do ip netns delete "$space" 2>/dev/null || true; done
+  rm -rf "$place"
+}
 trap cleanup EXIT
 dist=$root/target/dist
 passed=0 skipped=0
@@ -127,6 +133,26 @@ check_image() {
     moves_a_file "$seen/tmp" in_root "$seen" "$entry"
     good "image: $machine: its tree moves a file"
   done
+  if command -v skopeo >/dev/null; then
+    for machine in "${machines[@]}"; do
+      mkdir "$place/oci-$machine"
+      skopeo --insecure-policy --override-os linux --override-arch "$(debian_of "$machine")" copy --quiet \
+        "oci-archive:$dist/fairwave-$version-image.tar:fairwave:$version" "dir:$place/oci-$machine/image"
+      mkdir "$place/oci-$machine/tree"
+      "$python" - "$place/oci-$machine/image" <<'END' | tar --extract --gzip --directory "$place/oci-$machine/tree"
+import json, pathlib, sys
+
+image = pathlib.Path(sys.argv[1])
+manifest = json.loads((image / "manifest.json").read_text())
+(layer,) = manifest["layers"]
+sys.stdout.buffer.write((image / layer["digest"].removeprefix("sha256:")).read_bytes())
+END
+      diff -r "$place/oci-$machine/tree" "$dist/image/$(debian_of "$machine")" || fail "image: $machine: the tar has another tree"
+    done
+    good "image: skopeo reads the tar, which has the trees of ${machines[*]}"
+  else
+    skip "image: the tar was not read: apt-get install skopeo"
+  fi
   if docker info >/dev/null 2>&1; then
     docker build --quiet --tag "fairwave-check:$version" --file "$file" "$dist/image" >/dev/null
     [ "$(docker run --rm "fairwave-check:$version" --version)" = "fairwave $version" ]
@@ -216,6 +242,57 @@ check_install() {
   good "install.sh: into an empty home, from a directory and through a pipe; a changed archive is refused"
 }
 
+# Two machines, each with its own installation in a home that was empty, and a cable between them.
+check_between() {
+  local end home files
+  if [ "$(id -u)" != 0 ] || ! command -v ip >/dev/null; then skip "between: needs root and iproute2"; return; fi
+  spaces=("release-$$-a" "release-$$-b")
+  for end in "${spaces[@]}"; do
+    ip netns add "$end" || { skip "between: no network namespaces here"; return; }
+    ip -n "$end" link set lo up
+    mkdir "$place/$end"
+    env -i HOME="$place/$end" PATH="$PATH" sh "$dist/install.sh" --from "$dist" > "$place/said" || fail "install.sh: $(cat "$place/said")"
+  done
+  ip -n "${spaces[0]}" link add cable type veth peer name cable netns "${spaces[1]}"
+  for end in 0 1; do
+    ip -n "${spaces[end]}" address add "10.213.0.$((end + 1))/24" dev cable
+    ip -n "${spaces[end]}" link set cable up
+  done
+  at() {
+    local end=$1 home=$place/${spaces[$1]}
+    shift
+    ip netns exec "${spaces[end]}" env -i HOME="$home" XDG_STATE_HOME="$home" XDG_RUNTIME_DIR="$home" PATH="$PATH" \
+      "$home/.local/bin/fairwave" "$@"
+  }
+  files=$place/files
+  mkdir -p "$files/odd names/é☂" && head -c 20000000 /dev/urandom > "$files/odd names/é☂/-big.bin" && printf x > "$files/"$'two\nlines'
+  set -m
+  (at 0 serve "$files" --listen 10.213.0.1:0 > "$place/ticket" 2> "$place/said") &
+  server=$!
+  set +m
+  for _ in $(seq 600); do if [ -s "$place/ticket" ]; then break; fi; sleep 0.1; done
+  if [ ! -s "$place/ticket" ]; then cat "$place/said" >&2; fail "no ticket"; fi
+  at 1 get "@$place/ticket" "$place/arrived" --quiet
+  diff -r "$files" "$place/arrived/files" || fail "between: trees differ"
+  kill -- "-$server" && { wait "$server" || true; }
+  server=
+  for end in "${spaces[@]}"; do ip netns delete "$end"; done
+  spaces=()
+  good "between: a tree goes from one installation to another in another network namespace"
+}
+
+check_macos() {
+  local libc
+  mkdir "$place/macos"
+  tar --extract --gzip --file "$dist/fairwave-$version-macos-lab.tar.gz" --directory "$place/macos" --strip-components 1
+  libc=$(dirname "$("$python" -c 'import ziglang; print(ziglang.__file__)')")/lib/libc/darwin/libSystem.tbd
+  "$python" packaging/macho.py check "$place/macos/fairwave" "/usr/lib/libSystem.B.dylib=$libc" \
+    "/usr/lib/libobjc.A.dylib=packaging/macos/libobjc.tbd" \
+    "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation=packaging/macos/CoreFoundation.framework/CoreFoundation.tbd" \
+    > "$place/said" || fail "macos: $(cat "$place/said")"
+  good "macos: inspected, not run: $(paste -sd';' "$place/said")"
+}
+
 check_bill() {
   local machine
   for machine in "${machines[@]}"; do
@@ -302,7 +379,7 @@ check_crates() {
 }
 
 for what in "${wanted[@]}"; do
-  declare -F "check_$what" >/dev/null || fail "$what: is none of sums, tar, across, image, deb, install, bill, again, wheel, sdist, cargo, crates"
+  declare -F "check_$what" >/dev/null || fail "$what: is none of ${every[*]}"
   "check_$what"
 done
 say "$passed passed, 0 failed, $skipped skipped"

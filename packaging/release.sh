@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release of the commit that is checked out, in target/dist: for each machine a tar of the static command, a
-# Debian package and a bill of materials (CycloneDX); the source, and recipes of other packagers for it; install.sh;
-# checksums.
+# Debian package and a bill of materials (CycloneDX); a container image; the lab's command for macOS; the source,
+# and recipes of other packagers for it; install.sh; checksums.
 # usage: packaging/release.sh TOOLS      (a venv with requirements-release.txt and cargo-cyclonedx)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
@@ -27,6 +27,8 @@ for machine in "${machines[@]}"; do
     --spec-version 1.5 --target "$machine-unknown-linux-musl" --no-build-deps)
   sed "s|file://$tree/|file:///|g" "$tree/crates/cli/fairwave-cli.cdx.json" > "target/dist/fairwave-$version-linux-$machine.cdx.json"
 done
+"$tools/bin/python" packaging/oci.py target/dist/image packaging/Containerfile "$version" "target/dist/fairwave-$version-image.tar"
+packaging/macos.sh "$tools"
 cp install.sh target/dist
 cd target/dist
 sha256sum -- *.* > SHA256SUMS
