@@ -41,10 +41,11 @@ impl Relay {
     /// If no thread can be started.
     pub fn start(ports: Vec<Port>, seed: u64) -> io::Result<Self> {
         let plan = Mutex::new(Plan::new(ports.len()));
-        let delivered = ports.iter().map(|_| ports.iter().map(|_| AtomicU64::new(0)).collect()).collect();
+        let pairs = |of| ports.iter().map(|_| ports.iter().map(|_| AtomicU64::new(of)).collect()).collect();
+        let [delivered, most] = [0, u64::MAX].map(pairs);
         let (version, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
         let [followed, waiting, taken] = [0; 3].map(AtomicU64::new);
-        let shared = Arc::new(Shared { plan, version, is_stopped, followed, waiting, taken, delivered });
+        let shared = Arc::new(Shared { plan, version, is_stopped, followed, waiting, taken, delivered, most });
         let wheel = wheel::Wheel::new(ports, seed);
         let seen = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(move || wheel.run(&seen))?;
@@ -78,6 +79,14 @@ impl Relay {
     pub fn delivered(&self, from: usize, to: usize) -> u64 {
         let row = self.shared.delivered.get(from).and_then(|row| row.get(to));
         row.map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    }
+
+    /// Drops what one host sends to another once this many bytes have been delivered: a cut at a byte, however late the
+    /// caller's thread runs.
+    pub fn deliver_at_most(&self, from: usize, to: usize, bytes: u64) {
+        if let Some(most) = self.shared.most.get(from).and_then(|row| row.get(to)) {
+            most.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Packets of all hosts that it has read so far.

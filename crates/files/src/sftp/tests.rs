@@ -200,8 +200,14 @@ fn over__a_reply_that_claims_gigabytes_ends_the_connection() {
 #[test]
 fn over__another_version_is_refused() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    theirs.write_all(&[0, 0, 0, 5, 2, 0, 0, 0, 6]).unwrap();
+    let server = std::thread::spawn(move || {
+        // The client drops a reply that comes before its request.
+        theirs.read_exact(&mut [0; 9]).unwrap();
+        theirs.write_all(&[0, 0, 0, 5, 2, 0, 0, 0, 6]).unwrap();
+        theirs
+    });
     let error = Sftp::over(ours).err().unwrap();
+    server.join().unwrap();
     assert_eq!(error.to_string(), "the server speaks version 6 of SFTP, expected 3");
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Shared {
     pub(super) taken: AtomicU64,
     /// Bytes of delivered IP packets, by source port and destination port.
     pub(super) delivered: Vec<Vec<AtomicU64>>,
+    /// Max of `delivered`: later packets are dropped.
+    pub(super) most: Vec<Vec<AtomicU64>>,
 }
 
 impl Shared {

@@ -282,6 +282,11 @@ impl Wheel {
                     None => self.report.strays += 1,
                 },
                 Direction::Down => {
+                    if shared.delivered[from][port].load(Ordering::Relaxed)
+                        >= shared.most[from][port].load(Ordering::Relaxed)
+                    {
+                        continue;
+                    }
                     let (late, at) = (now.saturating_duration_since(due), now.duration_since(self.begin));
                     self.report.on_delivery([from, port], &packet, at, late);
                     shared.delivered[from][port].fetch_add(packet.wire_bytes(), Ordering::Relaxed);
