@@ -9,6 +9,8 @@ FAIRWAVE_CLIMB=${FAIRWAVE_CLIMB:-2000} FAIRWAVE_TALLY=${FAIRWAVE_TALLY:-10000} \
   cargo test --locked --release --package fairwave-schemes --test all tally:: -- --nocapture
 # Ten families: 10^6 networks.
 FAIRWAVE_FLUID_TALLY=${FAIRWAVE_FLUID_TALLY:-100000} cargo test --locked --release --package fairwave-fluid --test all tally:: -- --nocapture
+# s-PERC, which is exact without losses.
+FAIRWAVE_FLUID_SPERC=${FAIRWAVE_FLUID_SPERC:-1000} cargo test --locked --release --package fairwave-fluid --test all sperc:: -- --nocapture
 cargo test --locked --release --package fairwave-fluid --test all random_instances:: -- --nocapture
 # Tally packet by packet: 1024 end nodes.
 FAIRWAVE_TALLY_NODES=${FAIRWAVE_TALLY_NODES:-1024} \

@@ -104,19 +104,42 @@ fn chain(links: usize, reversed: bool) -> Network {
     Network::new(&capacities, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
+/// The max-min rates of its sessions.
+fn chain_rates(links: usize) -> Vec<f64> {
+    // Remainder of link k after the session of the link before, halved: 10 / 2, (20 - 5) / 2, (30 - 7.5) / 2 ...
+    let mut pairs = vec![5.0];
+    for k in 2..links {
+        pairs.push((10.0 * k as f64 - pairs[k - 2]) / 2.0);
+    }
+    [&pairs[..], &pairs[..], &[10.0 * links as f64 - pairs[links - 2]]].concat()
+}
+
+/// The rounds depend on the order in which sessions send: three with the pairs first, as many as links in the opposite
+/// order. The specification (REFEREES.md) states 2, 3 and 5 for 3, 5 and 8 links and no order: the same rules in Python,
+/// by themselves, give the counts below and 2 to 5, 2 to 7 and 3 to 9 over 2000 orders drawn at random.
 #[test]
 fn round__chains_take_at_most_a_round_per_level() {
     for links in [3, 5, 8] {
-        // Remainder of link k after the session of the link before, halved: 10 / 2, (20 - 5) / 2, (30 - 7.5) / 2 ...
-        let mut pairs = vec![5.0];
-        for k in 2..links {
-            pairs.push((10.0 * k as f64 - pairs[k - 2]) / 2.0);
-        }
-        let rates = [&pairs[..], &pairs[..], &[10.0 * links as f64 - pairs[links - 2]]].concat();
+        let rates = chain_rates(links);
         assert_eq!(chain(links, false).rounds_until(&rates), 3, "{links}");
         // The last link first: news travels one level a round, and there are as many levels as links.
         let reversed: Vec<_> = rates.iter().rev().copied().collect();
         assert_eq!(chain(links, true).rounds_until(&reversed), links);
+    }
+}
+
+proptest::proptest! {
+    /// For any order of sessions: at most 6 N rounds (Jose et al. 2019), and N is the number of links here.
+    #[test]
+    fn round__chains_in_any_order_stay_within_the_bound(
+        order in proptest::strategy::Strategy::prop_shuffle(proptest::strategy::Just((0..15).collect::<Vec<usize>>())),
+    ) {
+        let (mut net, rates) = (chain(8, false), chain_rates(8));
+        let paths: Vec<_> = order.iter().map(|k| net.paths[*k].clone()).collect();
+        net.paths = paths;
+        net.packets = net.paths.iter().map(|path| ControlPacket::new(path.len(), 1.0, f64::INFINITY)).collect();
+        let expected: Vec<_> = order.iter().map(|k| rates[*k]).collect();
+        proptest::prop_assert!(net.rounds_until(&expected) <= 6 * 8);
     }
 }
 
