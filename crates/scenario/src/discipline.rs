@@ -36,6 +36,14 @@ pub enum Discipline {
     Aecp,
     /// RCP's.
     Rcp,
+    /// MaxNet's.
+    Maxnet,
+    /// MKC's.
+    Mkc,
+    /// EMKC's.
+    Emkc,
+    /// JetMax's rate law, with the offers of `jetmax-share`.
+    JetmaxShare,
     /// JetMax's.
     Jetmax,
     /// The link runs the node rule of GTP (Wu 2007, X.3.B).
@@ -67,6 +75,10 @@ impl Discipline {
             Self::Vcp => "vcp",
             Self::Aecp => "aecp",
             Self::Rcp => "rcp",
+            Self::Maxnet => "maxnet",
+            Self::Mkc => "mkc",
+            Self::Emkc => "emkc",
+            Self::JetmaxShare => "jetmax-share",
             Self::Jetmax => "jetmax",
             Self::Gtp => "gtp",
         }

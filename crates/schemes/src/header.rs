@@ -14,6 +14,15 @@ pub enum CongestionHeader {
     Vcp(LoadCode),
     /// RCP.
     Rcp(RcpHeader),
+    /// MaxNet.
+    Maxnet {
+        /// The largest price on the path; zero when the packet is sent.
+        price: f64,
+    },
+    /// MKC and EMKC.
+    Mkc(MkcHeader),
+    /// `jetmax-share`.
+    Jetmax(JetmaxHeader),
     /// The two ECN bits of the IP header, open to any scheme.
     Ecn(EcnCode),
     /// In acknowledgements: the receiver's count of marked packets, as AccECN has it (RFC 9768).
@@ -74,6 +83,36 @@ pub struct RcpHeader {
     pub rate_bps: f64,
     /// The source's round-trip time, if it has measured one.
     pub rtt: Option<Duration>,
+}
+
+/// The congestion header of MKC and EMKC (Zhang et al. 2004).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MkcHeader {
+    /// The link with the largest loss so far.
+    pub link: LinkId,
+    /// The number of its sample.
+    pub number: u64,
+    /// Its loss; negative infinity when the packet is sent.
+    pub loss: f64,
+    /// The source's rate when it sent the packet, in bit/s; zero before it has one.
+    pub rate_bps: f64,
+}
+
+/// The congestion header of `jetmax-share` (after Zhang et al. 2008).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JetmaxHeader {
+    /// The link that the source names as its bottleneck.
+    pub named: LinkId,
+    /// Intended time between the source's packets in seconds.
+    pub interval_s: f64,
+    /// The source's rate in bit/s.
+    pub rate_bps: f64,
+    /// Fair rate at the named link in bit/s; infinite when the packet is sent.
+    pub fair_bps: f64,
+    /// The link with the least offer so far.
+    pub least: LinkId,
+    /// That offer in bit/s; infinite when the packet is sent.
+    pub least_bps: f64,
 }
 
 /// Identifies a link in headers.

@@ -2,7 +2,7 @@
 
 use fairwave_proto::MAX_SESSIONS;
 use fairwave_scenario::node_rule;
-use fairwave_schemes::scheme::{Model, schemes};
+use fairwave_schemes::scheme::{Model, Scheme, find, schemes};
 use fairwave_schemes::session::RuleError;
 use thiserror::Error;
 
@@ -79,7 +79,10 @@ impl SimError {
     /// The remedy, for users.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Scheme { .. } => format!("the packet model runs {}", runs()),
+            Self::Scheme { scheme, .. } => match find(scheme) {
+                Some(Scheme { models: [], needs, .. }) => format!("it needs {needs}"),
+                _ => format!("the packet model runs {}", runs()),
+            },
             Self::Mixed { .. } => node_rule::SAME_RULE_HINT.to_owned(),
             Self::Crowded { .. } => CROWDED_HINT.to_owned(),
             Self::Unsupported { hint, .. } | Self::Incomplete { hint, .. } => (*hint).to_owned(),

@@ -37,6 +37,7 @@ mod kinds;
 mod link;
 mod log;
 mod messages;
+mod netblt;
 mod on_off;
 mod pacer;
 mod packet;

@@ -4,7 +4,7 @@ use super::mistake::ReadResult;
 use super::reader::Field;
 use crate::Discipline;
 
-const DISCIPLINES: [(&str, Discipline); 18] = [
+const DISCIPLINES: [(&str, Discipline); 22] = [
     ("drop-tail", Discipline::DropTail),
     ("red", Discipline::Red),
     ("ecn-step", Discipline::EcnStep),
@@ -21,6 +21,10 @@ const DISCIPLINES: [(&str, Discipline); 18] = [
     ("vcp", Discipline::Vcp),
     ("aecp", Discipline::Aecp),
     ("rcp", Discipline::Rcp),
+    ("maxnet", Discipline::Maxnet),
+    ("mkc", Discipline::Mkc),
+    ("emkc", Discipline::Emkc),
+    ("jetmax-share", Discipline::JetmaxShare),
     ("jetmax", Discipline::Jetmax),
     ("gtp", Discipline::Gtp),
 ];

@@ -56,6 +56,10 @@ mod tests {
             CongestionHeader::Vcp(_) | CongestionHeader::Ecn(_) | CongestionHeader::EcnEcho { .. } => true,
             CongestionHeader::Rcp(header) => header.rate_bps > 0.0 && header.rate_bps.is_finite(),
             CongestionHeader::Xcp(header) => header.change_bps.is_finite(),
+            CongestionHeader::Maxnet { price } => *price >= 0.0 && price.is_finite(),
+            // Without a sample or an offer the fields are as sent.
+            CongestionHeader::Mkc(header) => header.loss <= 1.0,
+            CongestionHeader::Jetmax(header) => header.least_bps >= 0.0 && header.fair_bps >= 0.0,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The list of link schemes.
 
-use super::{aecp, rcp, vcp, xcp};
+use super::{aecp, jetmax_share, maxnet, mkc, rcp, vcp, xcp};
 use crate::scheme::entry::{self, Scheme};
 
 /// The link schemes, with the sessions that obey them, in the order of lists.
@@ -12,11 +12,17 @@ pub(crate) const SCHEMES: &[Scheme] = &[
     vcp::SCHEME,
     aecp::SCHEME,
     rcp::SCHEME,
-    // Only listed: no engine runs it yet.
-    entry::link(
-        "jetmax",
-        "the most congested link sets the fair rate and counts its limited sessions",
-        "Zhang et al. 2008",
-        20,
-    ),
+    maxnet::SCHEME,
+    mkc::SCHEME,
+    mkc::EXPONENTIAL,
+    jetmax_share::SCHEME,
+    Scheme {
+        needs: "the authors' rule for changing the named link, which no available text states; jetmax-share has ours",
+        ..entry::link(
+            "jetmax",
+            "the most congested link sets the fair rate and counts its limited sessions",
+            "Zhang et al. 2008",
+            20,
+        )
+    },
 ];

@@ -391,6 +391,7 @@ option_types! {
     bool: Flag,
     Duration: Time,
     u64: Packets,
+    Rate: Rate,
     &'static str: Word,
 }
 
@@ -485,6 +486,11 @@ pub(crate) const fn word(
     help: &'static str,
 ) -> TypedOption<&'static str> {
     TypedOption::new(name, Domain::Word(words), default, help)
+}
+
+/// A rate above zero.
+pub(crate) const fn rate(name: &'static str, default: &'static str, help: &'static str) -> TypedOption<Rate> {
+    TypedOption::new(name, Domain::Rate, default, help)
 }
 
 /// The longest span of most options.

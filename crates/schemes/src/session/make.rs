@@ -60,7 +60,9 @@ mod tests {
 
     use super::super::{Ack, Feedback, Sending, test_ack, test_loss};
     use super::*;
-    use crate::header::{AecpHeader, CongestionHeader, EcnCode, LoadCode, RcpHeader, XcpHeader};
+    use crate::header::{
+        AecpHeader, CongestionHeader, EcnCode, JetmaxHeader, LinkId, LoadCode, MkcHeader, RcpHeader, XcpHeader,
+    };
     use crate::scheme::{Model, OptionValue, SchemeKind, find, schemes};
     use fairwave_units::{Duration, Time};
 
@@ -217,6 +219,17 @@ mod tests {
                 CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][usize::from(what) % 3])
             }
             CongestionHeader::Rcp(header) => CongestionHeader::Rcp(RcpHeader { rate_bps, ..header }),
+            CongestionHeader::Maxnet { .. } => CongestionHeader::Maxnet { price: rate_bps.log10() + 9.0 },
+            CongestionHeader::Mkc(header) => {
+                let (number, loss) = (u64::from(what), 1.0 - rate_bps);
+                CongestionHeader::Mkc(MkcHeader { link: LinkId::of(u32::from(what % 3)), number, loss, ..header })
+            }
+            CongestionHeader::Jetmax(header) => CongestionHeader::Jetmax(JetmaxHeader {
+                fair_bps: rate_bps,
+                least: LinkId::of(u32::from(what % 3)),
+                least_bps: rate_bps / f64::from(what),
+                ..header
+            }),
             CongestionHeader::EcnEcho { .. } => unreachable!("only acknowledgements have it"),
             CongestionHeader::Ecn(_) => {
                 CongestionHeader::Ecn([EcnCode::Capable, EcnCode::Experienced][usize::from(what) % 2])

@@ -113,8 +113,9 @@ fn jetmax__is_refused_by_name() {
              [[session]]\nfrom = \"a\"\nto = \"b\"\n"
         )
     };
-    for (scheme, link) in [("jetmax", ""), ("sack", "discipline = \"jetmax\"")] {
-        let refusal = simulate(&scenario(&text(scheme, link)), Settings::default()).unwrap_err().to_string();
-        assert!(refusal.contains("\"jetmax\""), "{refusal}");
+    for (scheme, link, remedy) in [("jetmax", "", "jetmax-share"), ("sack", "discipline = \"jetmax\"", "omit it")] {
+        let refusal = simulate(&scenario(&text(scheme, link)), Settings::default()).unwrap_err();
+        assert!(refusal.to_string().contains("\"jetmax\""), "{refusal}");
+        assert!(refusal.hint().is_some_and(|hint| hint.contains(remedy)), "{refusal}");
     }
 }

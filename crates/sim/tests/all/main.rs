@@ -8,6 +8,8 @@ mod explicit;
 mod gtp_runs;
 mod l4s;
 mod link_conditions;
+mod max_min_links;
+mod netblt_runs;
 mod node_rules;
 mod options;
 mod oracle;
