@@ -24,6 +24,8 @@ pub enum Discipline {
     Rem,
     /// Adaptive virtual queue (Kunniyur & Srikant 2001).
     Avq,
+    /// Strict priority by the level that data packets carry.
+    Priority,
     /// XCP's router rule.
     Xcp,
     /// iXCP's.
@@ -53,7 +55,10 @@ pub enum Discipline {
 impl Discipline {
     /// Whether it decides when packets leave the queue, or in which order.
     pub const fn acts_at_departure(self) -> bool {
-        matches!(self, Self::Codel | Self::FqCodel | Self::Fq | Self::Pie | Self::DualPi2 | Self::Rem | Self::Avq)
+        matches!(
+            self,
+            Self::Codel | Self::FqCodel | Self::Fq | Self::Pie | Self::DualPi2 | Self::Rem | Self::Avq | Self::Priority
+        )
     }
 
     /// Its name in scenario files, which is also that of the scheme whose links run it.
@@ -69,6 +74,7 @@ impl Discipline {
             Self::DualPi2 => "dualpi2",
             Self::Rem => "rem",
             Self::Avq => "avq",
+            Self::Priority => "priority",
             Self::Xcp => "xcp",
             Self::Ixcp => "ixcp",
             Self::Pxcp => "pxcp",

@@ -23,6 +23,8 @@ pub enum CongestionHeader {
     Mkc(MkcHeader),
     /// `jetmax-share`.
     Jetmax(JetmaxHeader),
+    /// Level of priority of a packet in a queue with `discipline = "priority"`, 0 to 7.
+    Priority(u8),
     /// The two ECN bits of the IP header, open to any scheme.
     Ecn(EcnCode),
     /// In acknowledgements: the receiver's count of marked packets, as AccECN has it (RFC 9768).

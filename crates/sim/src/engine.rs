@@ -1,5 +1,8 @@
 //! Running a scenario.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use fairwave_scenario::random;
 use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
@@ -10,6 +13,7 @@ use fairwave_units::{Rate, Time};
 use crate::background;
 use crate::closing_window::Closing;
 use crate::error::SimError;
+use crate::homa::HomaHosts;
 use crate::kind::NewSession;
 use crate::kinds;
 use crate::log::Log;
@@ -40,8 +44,9 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     simulator.transit.observer = trace;
     simulator.transit.window = (from, to);
     kinds::prepare(&mut simulator.transit, &mut simulator.gtp, scenario)?;
+    let homa = Rc::default();
     for session in &scenario.sessions {
-        add(&mut simulator, scenario, session)?;
+        add(&mut simulator, scenario, session, &homa)?;
     }
     for (session, spec) in (0_u32..).zip(&scenario.sessions).filter(|(_, spec)| !spec.spread.is_empty()) {
         simulator.transit.add_spread(session, random::stream(scenario.seed, &format!("ecmp {}", spec.name)));
@@ -64,7 +69,12 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     report::report(scenario, &simulator.transit, log, &Recording { window: (from, to), record }, progress)
 }
 
-fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
+fn add(
+    simulator: &mut Simulator<'_>,
+    scenario: &Scenario,
+    session: &SessionSpec,
+    homa: &Rc<RefCell<HomaHosts>>,
+) -> Result<(), SimError> {
     let choice = scenario.scheme_of(session);
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let header = scenario.packet.header.get() + choice.scheme.ack_header.get();
@@ -75,7 +85,7 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec
         return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
     };
     let message_bytes = bytes(header);
-    let new = NewSession { scenario, session, choice, size_packets, data_bytes, message_bytes };
+    let new = NewSession { scenario, session, choice, size_packets, data_bytes, message_bytes, homa };
     (kind.add)(&mut simulator.transit, &simulator.gtp, &new)
 }
 
@@ -103,7 +113,8 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
             Some(discipline) => discipline.acts_at_departure(),
         };
         if !is_plain {
-            let hint = "its discipline can be drop-tail, ecn-step, codel, fq-codel, fq, pie, dualpi2, rem or avq";
+            let hint =
+                "its discipline can be drop-tail, ecn-step, codel, fq-codel, fq, pie, dualpi2, rem, avq or priority";
             return Err(unsupported(format!("conditions of link \"{}\" with its discipline", link.name), hint));
         }
     }

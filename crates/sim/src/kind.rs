@@ -1,5 +1,8 @@
 //! A kind of source: its constructor, its requirements and the scenarios that it rejects.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::Scheme;
 use fairwave_schemes::session::tcp_options::MAX_WINDOW;
@@ -7,6 +10,7 @@ use fairwave_units::Time;
 
 use crate::error::SimError;
 use crate::gtp::GtpHosts;
+use crate::homa::HomaHosts;
 use crate::token_bucket::TokenBucket;
 use crate::transit::Transit;
 
@@ -42,6 +46,8 @@ pub(crate) struct NewSession<'a> {
     pub(crate) data_bytes: u32,
     /// Bytes of an acknowledgement, or of a message without its contents.
     pub(crate) message_bytes: u32,
+    /// Hosts of Homa, which its messages share.
+    pub(crate) homa: &'a Rc<RefCell<HomaHosts>>,
 }
 
 impl NewSession<'_> {

@@ -7,11 +7,11 @@ use crate::error::SimError;
 use crate::gtp::{self, GtpHosts};
 use crate::kind::SourceKind;
 use crate::transit::Transit;
-use crate::{constant_source, netblt, rbudp, udt, window_source};
+use crate::{constant_source, homa, netblt, rbudp, udt, window_source};
 
 /// All kinds. Each scheme has at most one of them.
-const KINDS: [SourceKind; 6] =
-    [window_source::KIND, constant_source::KIND, udt::KIND, rbudp::KIND, netblt::KIND, gtp::KIND];
+const KINDS: [SourceKind; 7] =
+    [window_source::KIND, constant_source::KIND, udt::KIND, rbudp::KIND, netblt::KIND, homa::KIND, gtp::KIND];
 
 /// The kind of a scheme's sources; `None` if the packet model does not run it.
 pub(crate) fn kind_of(scheme: &Scheme) -> Option<&'static SourceKind> {

@@ -31,6 +31,7 @@ mod event_queue;
 mod flow;
 mod flows;
 mod gtp;
+mod homa;
 mod jitter;
 mod kind;
 mod kinds;

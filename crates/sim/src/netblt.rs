@@ -221,7 +221,7 @@ impl NetbltSource {
             Control::Ok => {}
             Control::Resend(ranges) => {
                 for range in ranges {
-                    // What was not sent yet is not sent twice.
+                    // Packets that were not sent yet are not sent twice.
                     let unsent = self.new.iter().find(|new| new.start < range.end && range.start < new.end);
                     let range = range.start..unsent.map_or(range.end, |new| new.start.max(range.start));
                     self.again.retain(|old| old.end <= range.start || range.end <= old.start);
@@ -258,7 +258,7 @@ impl NetbltSource {
 }
 
 /// Takes the first number.
-fn next(ranges: &mut VecDeque<Range<u64>>) -> Option<u64> {
+pub(crate) fn next(ranges: &mut VecDeque<Range<u64>>) -> Option<u64> {
     let first = ranges.front_mut()?;
     let number = first.start;
     first.start += 1;
@@ -379,7 +379,7 @@ impl NetbltSink {
     }
 }
 
-/// What a sink lacks of a range of packets.
+/// Missing packets of a range.
 fn missing(packets: &Range<u64>, receiver: &WindowReceiver) -> impl Iterator<Item = Range<u64>> {
     let begin = packets.start;
     let below = receiver.missing_below(packets.end);

@@ -34,6 +34,10 @@ pub(crate) trait Rated {
 pub(crate) enum Out {
     /// The source sends a data packet, new or retransmitted.
     Data { number: u64, is_again: bool },
+    /// The source sends a data packet at a level of priority.
+    Ranked { number: u64, is_again: bool, level: u8 },
+    /// Another session of the same host is to wake at a time.
+    Wake { flow: u32, at: Time },
     /// The sink sends a message.
     ToSource { message: u64, bytes: u32 },
     /// The source sends a message.

@@ -1,6 +1,7 @@
 //! The part of the loop for sessions that set their own rate.
 
 use fairwave_scenario::{LossKind, TraceKind};
+use fairwave_schemes::header::CongestionHeader;
 
 use crate::packet::{SimPacket, SimPacketKind};
 use crate::rated::{Input, Out};
@@ -21,10 +22,11 @@ pub(crate) fn drive(transit: &mut Transit<'_>, index: u32, input: Input) {
     let wake = session.wake();
     for wanted in out.drain(..) {
         match wanted {
-            Out::Data { number, is_again } => {
-                transit.flows[index].counts.resent += u64::from(is_again);
-                transit.send(index, number, if is_again { TraceKind::Resent } else { TraceKind::Sent });
+            Out::Data { number, is_again } => send(transit, index, number, is_again, None),
+            Out::Ranked { number, is_again, level } => {
+                send(transit, index, number, is_again, Some(CongestionHeader::Priority(level)));
             }
+            Out::Wake { flow, at } => transit.arm_at(flow, at),
             Out::ToSource { message, bytes } => transit.send_message(index, message, bytes, true),
             Out::ToSink { message, bytes } => transit.send_message(index, message, bytes, false),
             Out::Loss => transit.flows[index].losses.push((now, LossKind::Loss)),
@@ -36,9 +38,15 @@ pub(crate) fn drive(transit: &mut Transit<'_>, index: u32, input: Input) {
     }
 }
 
+fn send(transit: &mut Transit<'_>, index: u32, number: u64, is_again: bool, header: Option<CongestionHeader>) {
+    transit.flows[index].counts.resent += u64::from(is_again);
+    transit.send_headed(index, number, if is_again { TraceKind::Resent } else { TraceKind::Sent }, header);
+}
+
 /// A data packet reaches its sink.
 pub(crate) fn arrive(transit: &mut Transit<'_>, packet: SimPacket) {
     let now = transit.now();
+    transit.contents.headers.take(packet.kind);
     transit.receive(packet, now);
     if let Some(delays) = &mut transit.flows[packet.flow].delays {
         delays.on_data(now, packet.stamp);

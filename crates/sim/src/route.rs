@@ -23,6 +23,7 @@ use crate::queue::codel::{CodelConfig, CodelQueue};
 use crate::queue::dualpi2::DualPi2;
 use crate::queue::flow_queues::FlowQueues;
 use crate::queue::pie::PieQueue;
+use crate::queue::priority::PriorityQueue;
 use crate::queue::rem::RemQueue;
 use crate::queue::tail_drop::TailDrop;
 use crate::red_queue;
@@ -392,6 +393,7 @@ impl Builder<'_> {
                 Box::new(DualPi2::new(aqm, step, limit, packet.get(), stream()))
             }
             Discipline::Rem => Box::new(RemQueue::new(aqm, ecn, limit, capacity, packet.get(), stream())),
+            Discipline::Priority => Box::new(PriorityQueue::new(limit)),
             Discipline::Avq => Box::new(AvqQueue::new(ecn, limit, capacity, packet.get())),
             _ => return None,
         })

@@ -2,6 +2,7 @@
 
 use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::RandomStream;
+use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::{Duration, Time};
 
 use crate::agenda::Agenda;
@@ -134,13 +135,20 @@ impl Transit<'_> {
         Sight { network, flows, contents }.report(observer, agenda.now(), packet, what, link);
     }
 
-    /// Sends a data packet.
+    /// Sends a data packet, with the congestion header of its sender if it has one.
     #[inline]
     pub(crate) fn send(&mut self, index: u32, number: u64, what: TraceKind) {
-        let flow = &mut self.flows[index];
-        flow.counts.sent += 1;
+        let flow = &self.flows[index];
         let sender = flow.source.sender().filter(|_| flow.options.is_headed);
         let header = sender.and_then(|sender| sender.header(what == TraceKind::Resent));
+        self.send_headed(index, number, what, header);
+    }
+
+    /// Sends a data packet with this congestion header.
+    #[inline]
+    pub(crate) fn send_headed(&mut self, index: u32, number: u64, what: TraceKind, header: Option<CongestionHeader>) {
+        let flow = &mut self.flows[index];
+        flow.counts.sent += 1;
         let mut packet = SimPacket {
             number,
             stamp: self.agenda.now(),

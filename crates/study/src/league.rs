@@ -25,8 +25,8 @@ const SCENARIOS: [(&str, &str, bool); 12] = [
 ];
 /// Seeds of each scenario.
 const SEEDS: u64 = 3;
-/// Schemes that send at a rate of the caller's, and the form of XCP for networks without links.
-const LEFT_OUT: [&str; 4] = ["cbr", "rbudp", "netblt", "endpoint-xcp"];
+/// Schemes that send at a rate of the caller's or messages of a size, and the form of XCP for networks without links.
+const LEFT_OUT: [&str; 5] = ["cbr", "rbudp", "netblt", "homa", "endpoint-xcp"];
 /// A score: its column, and its value for a run.
 type Score = (&'static str, fn(&Row) -> Option<f64>);
 const SCORES: [Score; 5] = [

@@ -4,7 +4,7 @@ use super::mistake::ReadResult;
 use super::reader::Field;
 use crate::Discipline;
 
-const DISCIPLINES: [(&str, Discipline); 22] = [
+const DISCIPLINES: [(&str, Discipline); 23] = [
     ("drop-tail", Discipline::DropTail),
     ("red", Discipline::Red),
     ("ecn-step", Discipline::EcnStep),
@@ -15,6 +15,7 @@ const DISCIPLINES: [(&str, Discipline); 22] = [
     ("dualpi2", Discipline::DualPi2),
     ("rem", Discipline::Rem),
     ("avq", Discipline::Avq),
+    ("priority", Discipline::Priority),
     ("xcp", Discipline::Xcp),
     ("ixcp", Discipline::Ixcp),
     ("pxcp", Discipline::Pxcp),

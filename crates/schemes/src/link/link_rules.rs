@@ -53,7 +53,10 @@ mod tests {
     fn is_sound(header: &CongestionHeader) -> bool {
         match header {
             CongestionHeader::Aecp(header) => header.rate_factor_bps > 0.0 && header.rate_factor_bps.is_finite(),
-            CongestionHeader::Vcp(_) | CongestionHeader::Ecn(_) | CongestionHeader::EcnEcho { .. } => true,
+            CongestionHeader::Vcp(_)
+            | CongestionHeader::Priority(_)
+            | CongestionHeader::Ecn(_)
+            | CongestionHeader::EcnEcho { .. } => true,
             CongestionHeader::Rcp(header) => header.rate_bps > 0.0 && header.rate_bps.is_finite(),
             CongestionHeader::Xcp(header) => header.change_bps.is_finite(),
             CongestionHeader::Maxnet { price } => *price >= 0.0 && price.is_finite(),

@@ -1,8 +1,8 @@
 //! The lists of session schemes.
 
 use super::{
-    aimd, bbr, bbr1, bic, card, cbr, cubic, dctcp, fast, hstcp, htcp, hybla, illinois, kernel, netblt, new_reno, path,
-    prague, rbudp, stcp, udt, vegas, westwood,
+    aimd, bbr, bbr1, bic, card, cbr, cubic, dctcp, fast, homa, hstcp, htcp, hybla, illinois, kernel, netblt, new_reno,
+    path, prague, rbudp, stcp, udt, vegas, westwood,
 };
 use crate::scheme::entry::Scheme;
 
@@ -32,4 +32,4 @@ pub(crate) const WINDOWED: &[Scheme] = &[
 
 /// Sessions that set their own rate: their rules are not a [`CongestionController`](super::CongestionController).
 pub(crate) const OTHERS: &[Scheme] =
-    &[udt::SCHEME, rbudp::SCHEME, netblt::SCHEME, cbr::SCHEME, kernel::CUBIC, kernel::RENO, kernel::BBR];
+    &[udt::SCHEME, rbudp::SCHEME, netblt::SCHEME, homa::SCHEME, cbr::SCHEME, kernel::CUBIC, kernel::RENO, kernel::BBR];

@@ -231,6 +231,7 @@ mod tests {
                 ..header
             }),
             CongestionHeader::EcnEcho { .. } => unreachable!("only acknowledgements have it"),
+            CongestionHeader::Priority(_) => unreachable!("no controller sends it"),
             CongestionHeader::Ecn(_) => {
                 CongestionHeader::Ecn([EcnCode::Capable, EcnCode::Experienced][usize::from(what) % 2])
             }

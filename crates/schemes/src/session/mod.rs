@@ -22,6 +22,7 @@ mod delivery_rate;
 mod error;
 mod event;
 mod fast;
+pub mod homa;
 mod hstcp;
 mod htcp;
 mod hybla;

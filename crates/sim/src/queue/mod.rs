@@ -12,6 +12,7 @@ pub(crate) mod dualpi2;
 mod fifo;
 pub(crate) mod flow_queues;
 pub(crate) mod pie;
+pub(crate) mod priority;
 pub(crate) mod rem;
 pub(crate) mod tail_drop;
 

@@ -6,6 +6,7 @@ mod delay;
 mod every_bdp;
 mod explicit;
 mod gtp_runs;
+mod homa_runs;
 mod l4s;
 mod link_conditions;
 mod max_min_links;
