@@ -62,32 +62,33 @@ def schemes_page(program):
         "A scheme divides bandwidth.",
         "A *node* rule runs at end nodes, a *session* rule at a source, and a *link* rule in routers.",
         "`fairwave schemes` prints this list, and `fairwave schemes NAME` the options of one scheme.",
-        "",
-        "| scheme | what it is | kind | runs in | header bytes | source |",
-        "|---|---|---|---|---|---|",
+        "In parentheses are the bytes that a scheme adds to a data packet, and where it runs if not packet by packet only.",
     ]
     options = {}
+    kind = None
     for entry in entries:
         text = output(program, "schemes", entry["name"])
         title = text.splitlines()[0].split(": ", 1)[1]
-        header = f"{entry['header_bytes']} B" if entry["header_bytes"] else ""
+        if entry["kind"] != kind:
+            kind = entry["kind"]
+            lines += ["", f"| {kind} rule | what it is | source |", "|---|---|---|"]
         models = re.search(r"^  runs in +(.*)$", text, flags=re.MULTILINE)
-        lines.append(
-            f"| `{entry['name']}` | {cell(title)} | {entry['kind']} | {models.group(1) if models else 'none'} | "
-            f"{header} | {cell(entry['cites'])} |"
-        )
+        notes = [f"{entry['header_bytes']} B"] if entry["header_bytes"] else []
+        notes += [] if models and models.group(1) == "packet" else [models.group(1) if models else "not yet"]
+        note = f" ({'; '.join(notes)})" if notes else ""
+        lines.append(f"| `{entry['name']}` | {cell(title)}{note} | {cell(entry['cites'])} |")
         table = text.split("  option ", 1)[-1].splitlines()[1:] if "  option " in text else []
         for name, default in entry["options"].items():
             line = next(line for line in table if line.split()[:1] == [name])
             meaning = re.split(r"\s{2,}", line.strip(), maxsplit=2)[2]
             options.setdefault((name, meaning), {}).setdefault(default, []).append(entry["name"])
-    lines += ["", "Header bytes are those that a scheme adds to a data packet, if any.", "", "## Options", ""]
+    lines += ["", "## Options", ""]
     lines += ["Options go into `[options]` of a [scenario file](scenario-files.md).", ""]
     lines += ["| option | meaning | defaults |", "|---|---|---|"]
     for (name, meaning), defaults in options.items():
         parts = []
         for default, named in sorted(defaults.items(), key=lambda item: len(item[1])):
-            is_common = len(named) > 6 and len(named) == max(map(len, defaults.values()))
+            is_common = len(named) > 6
             listed = f" ({len(named)} schemes)" if is_common else ": " + ", ".join(f"`{scheme}`" for scheme in named)
             parts.append(f"`{default}`{listed}")
         shown = "; ".join(parts)
