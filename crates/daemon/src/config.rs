@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use fairwave_host::MAX_MINIMA;
 use fairwave_node::CardCapacity;
 use fairwave_schemes::Terms;
 use fairwave_units::Rate;
@@ -17,9 +18,6 @@ use crate::bind::reason;
 use crate::settings::{CardSettings, Settings, UserSettings};
 pub use names::{Names, SystemNames};
 use words::{Card, File, User, Who};
-
-/// Max sum of minimum rates as a share of a capacity, so that sessions without one still get some.
-pub const MAX_MINIMA: f64 = 0.9;
 
 const UNREADABLE_HINT: &str = "the default is /etc/fairwave/daemon.toml; an example is etc/daemon.toml in the source \
                                tree, or share/doc/fairwave/examples/daemon.toml of a package";

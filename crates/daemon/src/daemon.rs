@@ -18,9 +18,9 @@ use crate::control_socket::{Bell, ControlSocket};
 use crate::news::{Shared, TickerEvent};
 use crate::settings::Settings;
 use crate::shown::snapshot;
-use crate::snapshot::MachineSnapshot;
 use crate::ticker::Ticker;
 use crate::view::MachineView;
+use fairwave_host::machine::MachineSnapshot;
 
 /// A daemon that runs: processes take part at its socket, and their sessions share the machine's capacities. It ends
 /// when it is dropped.

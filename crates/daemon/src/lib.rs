@@ -9,12 +9,11 @@
 //! - [`Daemon`]: a running daemon. Read this first; it has two threads, the control socket's (connections and requests)
 //!   and the ticker (the rows, once per control interval).
 //! - [`Settings`]: the configuration of a daemon, from the options of a command or a file.
-//! - [`MachineSnapshot`]: the visible state of a machine at a tick. `status`, `top`, metrics and the live page render
-//!   this and nothing else; [`ask`] gets one from a daemon.
+//! - [`MachineSnapshot`](fairwave_host::machine::MachineSnapshot): the visible state of a machine at a tick. `status`,
+//!   `top`, metrics and the live page render this and nothing else.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
-mod asked;
 mod bind;
 mod card_traffic;
 mod cards;
@@ -30,17 +29,12 @@ mod news;
 pub mod notify;
 mod settings;
 mod shown;
-mod snapshot;
 mod ticker;
 mod view;
 mod visitor;
 
-pub use asked::{AskError, ask, ask_any};
 pub use bind::BindError;
 pub use counters::CardCounters;
 pub use daemon::{Daemon, DaemonError};
 pub use hangup::on_hangup;
 pub use settings::{CardSettings, Settings, UserSettings};
-pub use snapshot::{
-    DaemonCounts, MachineSnapshot, NodeSnapshot, OtherTraffic, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot,
-};

@@ -9,10 +9,10 @@ use fairwave_schemes::{Others, Terms};
 use fairwave_units::{Duration, Rate};
 
 use crate::fair::{Claim, gap, max_min};
-use crate::snapshot::{
+use crate::view::{MachineView, MemberView, RowView};
+use fairwave_host::machine::{
     MachineSnapshot, NodeSnapshot, OtherTraffic, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot,
 };
-use crate::view::{MachineView, MemberView, RowView};
 
 type NodeName = (CardId, Direction);
 

@@ -18,8 +18,8 @@ use crate::cards::{Cards, Leads};
 use crate::member_process::{MemberProcess, machine_row};
 use crate::news::{InitialReports, Shared, TickerEvent, VisitorId};
 use crate::settings::Settings;
-use crate::snapshot::DaemonCounts;
 use crate::view::{MachineView, MemberView};
+use fairwave_host::machine::DaemonCounts;
 
 /// The machine, and the processes at its table.
 pub(crate) struct Ticker {

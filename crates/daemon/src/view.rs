@@ -7,7 +7,7 @@ use fairwave_schemes::{Others, Terms};
 use fairwave_table::ProcessRow;
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::snapshot::DaemonCounts;
+use fairwave_host::machine::DaemonCounts;
 
 /// The machine of one tick.
 #[derive(Clone, Debug, Default)]

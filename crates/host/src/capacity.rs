@@ -12,6 +12,9 @@ use crate::membership::{NodeFacts, NodeOrigin};
 /// Share of a card's speed that is used: the rest is for frames around IP packets, and for what else runs.
 const CARD_SHARE: f64 = 0.95;
 
+/// Max sum of minimum rates as a share of a capacity, so that sessions without one still get some.
+pub const MAX_MINIMA: f64 = 0.9;
+
 /// The capacity of a host's end node in one direction, and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {

@@ -70,7 +70,7 @@
 //! - [`Server`]: the port and the ticket of the previous run, if they are still valid; [`StateDir`] keeps them;
 //! - [`Capacity`]: the speed of this machine's network card, for [`EndpointConfig`];
 //! - [`NodeChoice`]: whether the sessions of this process share the machine's end node, if a daemon runs;
-//!   [`control_socket`] has the protocol of its control socket;
+//!   [`control_socket`] has the protocol of its control socket, and [`machine`] what it shows;
 //! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its
 //!   user;
 //! - [`bench()`](bench()) measures between two endpoints, and [`examine`] reports what of this machine limits them.
@@ -99,6 +99,7 @@ mod interface;
 mod keyring;
 mod lock;
 mod log_limiter;
+pub mod machine;
 mod membership;
 mod network_thread;
 mod one_use;
@@ -124,7 +125,7 @@ pub use advertise::{DEFAULT_PORT, advertised, listen_address, unadvertised};
 pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };
-pub use capacity::{Capacity, CapacityOrigin};
+pub use capacity::{Capacity, CapacityOrigin, MAX_MINIMA};
 pub use carrier::{Carrier, Carriers};
 pub use commands::SessionCommand;
 pub use config::{BindError, EndpointConfig, EndpointFacts};
@@ -159,6 +160,7 @@ pub use status::{
     TransferStatus, WaitsFor, ask_to_leave, runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
+pub use sys::HANG_UP;
 pub use thread_waker::ThreadWaker;
 pub use ticket::{MAX_ADDRESSES, Ticket, TicketError};
 pub use visitor::{Accept, Judge, Visitor};

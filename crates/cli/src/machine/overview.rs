@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_daemon::{MachineSnapshot, NodeSnapshot, OtherTraffic, UserSnapshot, ask_any};
+use fairwave_host::machine::{MachineSnapshot, NodeSnapshot, OtherTraffic, UserSnapshot, ask_any};
 use serde::Serialize;
 
 use crate::common::quantity::rate;

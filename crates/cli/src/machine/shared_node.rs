@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_daemon::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState};
+use fairwave_host::machine::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState};
 use fairwave_host::{LimitedBy, ProcessStatus};
 use serde::Serialize;
 

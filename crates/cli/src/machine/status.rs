@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_daemon::{MachineSnapshot, RowSnapshot, UserSnapshot};
+use fairwave_host::machine::{MachineSnapshot, RowSnapshot, UserSnapshot};
 use fairwave_host::{
     Carrier, LimitedBy, PathStatus, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses,
 };

@@ -7,7 +7,7 @@ mod screen;
 use std::io::{IsTerminal, stdout};
 use std::time::{Duration as StdDuration, Instant};
 
-use fairwave_daemon::ask_any;
+use fairwave_host::machine::ask_any;
 use fairwave_units::Duration;
 
 use crate::common::failure::{CommandFailure, Done};

@@ -4,10 +4,9 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
-use fairwave_daemon::config::MAX_MINIMA;
 use fairwave_host::{
     Capacity, CapacityOrigin, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError,
-    NodeChoice, NodeOrigin, PathControl, PathKind, Terms,
+    MAX_MINIMA, NodeChoice, NodeOrigin, PathControl, PathKind, Terms,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};

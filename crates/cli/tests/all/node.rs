@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fairwave_daemon::{MachineSnapshot, ask};
+use fairwave_host::machine::{MachineSnapshot, ask};
 use fairwave_testing::{Deadline, LIMIT, Process, wait_for};
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::head::{self, Head, Refused};
 use super::shown::shown;
 use super::text::prometheus_text;
-use crate::snapshot::MachineSnapshot;
+use fairwave_host::machine::MachineSnapshot;
 
 /// Provides the snapshots.
 type Look = dyn Fn() -> Arc<MachineSnapshot> + Send + Sync;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::snapshot::{MachineSnapshot, RowSnapshot};
+use fairwave_host::machine::{MachineSnapshot, RowSnapshot};
 
 /// Max sessions shown individually: those that use most. Sums include them all.
 pub(super) const MAX_SESSIONS: usize = 200;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::shown::shown;
-use crate::snapshot::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState, UserSnapshot};
+use fairwave_host::machine::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState, UserSnapshot};
 
 /// A machine as Prometheus reads it: rates are in bit/s, and names end in their unit.
 ///

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairwave_daemon::{Daemon, Settings, ShownState};
+use fairwave_daemon::{Daemon, Settings};
+use fairwave_host::machine::ShownState;
 use fairwave_host::{
     BenchDirection, BenchOptions, Endpoint, EndpointConfig, Identity, Keyring, Lasts, NodeChoice, NodeOrigin, ShareId,
     Terms, Ticket, Validity, bench, bench_accept,

@@ -20,6 +20,7 @@ mod sockets;
 use fairwave_units::Duration;
 use rustix::event::{PollFd, PollFlags};
 
+pub use sockets::HANG_UP;
 pub(crate) use sockets::*;
 pub(crate) use system::{Bell, Readiness, exact_timers};
 

@@ -6,10 +6,13 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
+use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, socket_peercred};
 use socket2::Socket;
 
+/// The other end of a pipe or a local connection is gone: reported before all is read.
+pub const HANG_UP: PollFlags = PollFlags::RDHUP;
 /// Descriptors that arrive with a message are closed in children.
 pub(crate) const CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 

@@ -4,9 +4,12 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
 
+use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
+/// The other end of a pipe or a local connection is gone: reported before all is read.
+pub const HANG_UP: PollFlags = PollFlags::HUP;
 /// No descriptors arrive with messages: only the daemon sends some, which is for Linux.
 pub(crate) const CLOSE_ON_EXEC: RecvFlags = RecvFlags::empty();
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use fairwave_daemon::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState};
+use fairwave_host::machine::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownState};
 use fairwave_host::{ProcessStatus, SessionStatus};
 
 /// One look: capacities, and the sessions that share them.
@@ -271,7 +271,11 @@ pub(super) mod tests {
                 measured_bps: 3.51e8,
                 sessions: 2,
                 gap_to_max_min: Some(0.012),
-                other: Some(fairwave_daemon::OtherTraffic { weight: 1.0, measured_bps: 1.2e8, expected_bps: 3.5e8 }),
+                other: Some(fairwave_host::machine::OtherTraffic {
+                    weight: 1.0,
+                    measured_bps: 1.2e8,
+                    expected_bps: 3.5e8,
+                }),
                 ..NodeSnapshot::default()
             }],
             sessions: vec![row(78, "put", 3.5e8, "node"), still],

@@ -21,7 +21,7 @@ use fairwave_host::{
     advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, Timespec, poll};
 
 use super::identity::identity;
 use super::message::{self, CpReply, CpRequest, CpTask, FarEntry, RemotePath};
@@ -387,7 +387,7 @@ impl Far {
 /// Whether the other end of a pipe is closed. The system reports it at once, even if a busy endpoint has not read the
 /// data before it.
 fn has_hung_up(pipe: impl AsFd) -> bool {
-    let mut asked = [PollFd::new(&pipe, PollFlags::RDHUP)];
+    let mut asked = [PollFd::new(&pipe, fairwave_host::HANG_UP)];
     poll(&mut asked, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }
 

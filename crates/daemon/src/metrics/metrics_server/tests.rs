@@ -3,7 +3,7 @@ use std::sync::mpsc::{Sender, channel};
 use fairwave_testing::{LIMIT, wait_for, wait_until_asleep};
 
 use super::*;
-use crate::snapshot::{NodeSnapshot, RowSnapshot};
+use fairwave_host::machine::{NodeSnapshot, RowSnapshot};
 
 const ANY: &str = "127.0.0.1:0";
 

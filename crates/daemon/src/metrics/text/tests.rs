@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::snapshot::{DaemonCounts, OtherTraffic};
+use fairwave_host::machine::{DaemonCounts, OtherTraffic};
 
 pub(in crate::metrics) fn machine() -> MachineSnapshot {
     let row = RowSnapshot {

@@ -14,9 +14,9 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use crate::news::{Shared, TickerEvent, VisitorId};
 use crate::settings::Settings;
 use crate::shown::snapshot;
-use crate::snapshot::MachineSnapshot;
 use crate::ticker::Ticker;
 use crate::view::MachineView;
+use fairwave_host::machine::MachineSnapshot;
 
 /// A daemon of a machine of 700 Mb/s each way that ticks each 5 ms.
 pub(super) struct Table {

@@ -1,7 +1,7 @@
 //! Shares of processes that come, go, and outlive the daemon.
 
 use super::guest::{Guest, Table, near};
-use crate::snapshot::ShownState;
+use fairwave_host::machine::ShownState;
 
 #[test]
 fn sessions__of_two_processes_have_a_third_each() {

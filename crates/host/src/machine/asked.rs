@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use fairwave_host::control_socket::{ControlError, ControlStream, Question, usual_sockets};
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::snapshot::{MachineSnapshot, SNAPSHOT_VERSION};
+use super::snapshot::{MachineSnapshot, SNAPSHOT_VERSION};
+use crate::control_socket::{ControlError, ControlStream, Question, usual_sockets};
 
 /// Why nothing can be seen.
 #[derive(Debug, Error)]
