@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that the command compiles for other systems, without linking and without a C compiler: all of it for Linux on
-# aarch64, the lab for macOS and Windows. Then builds it with its transfer commands only, for this system, and checks
+# aarch64, transfers and the lab for macOS, the lab for Windows. Then builds it with its transfer commands only, for this system, and checks
 # that help and errors name the commands that it leaves out. A target that the Rust toolchain lacks is installed by
 # rustup; if that fails, the target is skipped with a line. Results are cached in target/targets.
 # usage: tests/targets.sh [TARGET]...
@@ -19,8 +19,11 @@ for target in "${targets[@]}"; do
     echo "skipped: $target: the Rust toolchain has no such target, and rustup cannot fetch it" >&2
     continue
   fi
-  features=()
-  [[ $target = *-linux-* ]] || features=(--no-default-features --features lab)
+  case $target in
+    *-linux-*) features=() ;;
+    *-apple-*) features=(--no-default-features --features "transfer lab") ;;
+    *) features=(--no-default-features --features lab) ;;
+  esac
   declared=target.$target.$aws_lc
   "${CARGO:-cargo}" check --quiet --locked --target "$target" --package fairwave-cli \
     ${features[@]+"${features[@]}"} \

@@ -49,9 +49,12 @@ pub(crate) enum TransferCommand {
     Put(crate::transfer::put::Args),
     Cp(crate::transfer::cp::Args),
     Ls(crate::transfer::ls::Args),
+    #[cfg(feature = "linux")]
     Bridge(crate::machine::bridge::Args),
+    #[cfg(feature = "linux")]
     Run(crate::machine::run::Args),
     Bench(crate::transfer::bench::Args),
+    #[cfg(feature = "linux")]
     Daemon(crate::machine::daemon::Args),
     Doctor(crate::machine::doctor::Args),
     Status(crate::machine::status::Args),
@@ -81,14 +84,13 @@ pub(crate) struct Feature {
 }
 
 /// All features, in the order of the help page.
-pub(crate) const FEATURES: [Feature; 3] = [
+pub(crate) const FEATURES: [Feature; 4] = [
     Feature {
         name: "transfer",
         is_built_in: cfg!(feature = "transfer"),
-        commands: &[
-            "serve", "get", "put", "cp", "ls", "bridge", "run", "bench", "daemon", "doctor", "status", "top", "why",
-        ],
+        commands: &["serve", "get", "put", "cp", "ls", "bench", "doctor", "status", "top", "why"],
     },
+    Feature { name: "linux", is_built_in: cfg!(feature = "linux"), commands: &["bridge", "run", "daemon"] },
     Feature {
         name: "lab",
         is_built_in: cfg!(feature = "lab"),
@@ -108,6 +110,9 @@ fn after_help() -> String {
 Data goes to stdout, messages and progress to stderr. Exit status: 0 done; 1 failed; 2 wrong usage;
 3 some files failed; 4 other end unreachable or lost; 5 some source files vanished; 130 interrupted."
     );
+    if cfg!(all(feature = "transfer", not(target_os = "linux"))) {
+        text += "\n\nTransfers are experimental on this system: compiled, not run by the developers.";
+    }
     for feature in FEATURES.iter().filter(|feature| !feature.is_built_in) {
         let commands = feature.commands.join(", ");
         let _ = write!(text, "\n\nNot in this build (feature {}): {commands}.", feature.name);

@@ -60,7 +60,7 @@ fn left_out(name: &str) -> Option<clap::Error> {
     let tip = if cfg!(target_os = "linux") {
         format!("install the whole command, or build it with --features {}", feature.name)
     } else {
-        "use it on Linux; other systems have the lab only".to_owned()
+        "use it on Linux".to_owned()
     };
     let text = format!("'{name}' needs the feature '{}', which this build leaves out\n\n  tip: {tip}\n", feature.name);
     Some(clap::Error::raw(ErrorKind::InvalidSubcommand, text))

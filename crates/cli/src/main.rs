@@ -3,11 +3,14 @@
 //!
 //! Each subcommand is a file of `transfer`, `machine` or `lab`: its arguments and what it does. Read [`args`] first.
 //!
-//! The features `transfer`, `lab` and `testbed` are all on by default; `testbed` needs both others.
+//! The features `transfer`, `linux`, `lab` and `testbed` are all on by default; `testbed` needs all others.
 
 #![cfg_attr(test, allow(non_snake_case))]
-// Each half uses a part of what is common.
-#![cfg_attr(not(all(feature = "transfer", feature = "lab")), allow(dead_code))]
+// Each part uses some of what is common; `testbed` needs all others.
+#![cfg_attr(not(feature = "testbed"), allow(dead_code))]
+
+#[cfg(all(feature = "linux", not(target_os = "linux")))]
+compile_error!("bridge, run, daemon and testbed need Linux: build with --no-default-features --features transfer,lab");
 
 mod args;
 mod common;
@@ -54,15 +57,26 @@ fn run(command: CliCommand) -> Result<ExitCode, CommandFailure> {
 
 #[cfg(feature = "transfer")]
 fn run_transfer(command: &args::TransferCommand) -> Result<ExitCode, CommandFailure> {
-    use args::TransferCommand::{Bench, Bridge, Cp, Daemon, Doctor, Get, Ls, Put, Run, Serve, Status, Top, Why};
-    use machine::{bridge, daemon, doctor, run, status, top};
+    use args::TransferCommand::{Bench, Cp, Doctor, Get, Ls, Put, Serve, Status, Top, Why};
+    #[cfg(feature = "linux")]
+    use args::TransferCommand::{Bridge, Daemon, Run};
+    #[cfg(feature = "linux")]
+    use machine::{bridge, daemon, run};
+    use machine::{doctor, status, top};
     use transfer::{bench, cp, get, ls, put, serve};
 
-    if let Daemon(_) = command {
-        daemon::enter();
-    }
-    // A program that replaces this process inherits its signals unchanged: nohup's as well.
-    if !matches!(command, Run(args) if args.is_start()) {
+    let leaves_signals = match command {
+        #[cfg(feature = "linux")]
+        Daemon(_) => {
+            daemon::enter();
+            false
+        }
+        // A program that replaces this process inherits its signals unchanged: nohup's as well.
+        #[cfg(feature = "linux")]
+        Run(args) => args.is_start(),
+        _ => false,
+    };
+    if !leaves_signals {
         interrupt::clean_up_on_interrupt(transfer::pipe_ends::discard_all);
     }
     match command {
@@ -71,9 +85,12 @@ fn run_transfer(command: &args::TransferCommand) -> Result<ExitCode, CommandFail
         Put(args) => put::run(args),
         Cp(args) => cp::run(args),
         Ls(args) => ls::run(args),
+        #[cfg(feature = "linux")]
         Bridge(args) => bridge::run(args),
+        #[cfg(feature = "linux")]
         Run(args) => return run::run(args),
         Bench(args) => bench::run(args),
+        #[cfg(feature = "linux")]
         Daemon(args) => daemon::run(args),
         Doctor(args) => doctor::run(args),
         Status(args) => status::run(args),
