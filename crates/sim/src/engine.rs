@@ -13,7 +13,7 @@ use fairwave_units::{Rate, Time};
 use crate::background;
 use crate::closing_window::Closing;
 use crate::error::SimError;
-use crate::homa::HomaHosts;
+use crate::homa_hosts::HomaHosts;
 use crate::kind::NewSession;
 use crate::kinds;
 use crate::log::Log;

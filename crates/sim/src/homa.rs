@@ -5,9 +5,9 @@
 //! least remaining bytes goes first, a packet at a time at the rate of its link. The receiver requests what is missing
 //! after a silence.
 //!
-//! Ours: a tick is a round-trip time and the time in which the link carries what may be incoming, as a wait behind that
-//! is no loss; the wait doubles with each repetition, and only of the first message packets are requested. A source that hears nothing repeats its first packet, and no
-//! message is aborted.
+//! Ours: a tick is a round-trip time and the time in which the link carries the bytes that may be incoming, since a wait
+//! behind these is not a loss. The wait doubles with each repetition, and packets are requested of the first message
+//! only. A source without a reply repeats its first packet, and no message is aborted.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -22,6 +22,7 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::error::SimError;
 use crate::flow::FlowOptions;
 use crate::gtp::GtpHosts;
+use crate::homa_hosts::{HomaHosts, HomaSender};
 use crate::kind::{NewSession, SourceKind};
 use crate::messages::Messages;
 use crate::rated::{Out, Rated};
@@ -74,39 +75,6 @@ fn add(transit: &mut Transit<'_>, _: &GtpHosts, asked: &NewSession<'_>) -> Resul
     };
     transit.add_session(message.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
     Ok(())
-}
-
-/// The hosts of all nodes, by node.
-#[derive(Default)]
-pub(crate) struct HomaHosts {
-    senders: BTreeMap<u32, HomaSender>,
-    /// Receivers, with the grants of messages whose turn to send them has not come.
-    receivers: BTreeMap<u32, (HomaReceiver, BTreeMap<u32, HomaGrant>)>,
-}
-
-/// The sending end of a node.
-struct HomaSender {
-    rate: Option<Rate>,
-    free_at: Time,
-    /// Messages that may send, with their remaining packets.
-    ready: BTreeMap<u32, u64>,
-}
-
-impl HomaSender {
-    fn new(rate: Option<Rate>) -> Self {
-        Self { rate, free_at: Time::ZERO, ready: BTreeMap::new() }
-    }
-
-    /// The message with the least remaining packets.
-    fn best(&self) -> Option<u32> {
-        self.ready.iter().min_by_key(|(flow, remaining)| (**remaining, **flow)).map(|(flow, _)| *flow)
-    }
-
-    /// Sends a packet or a message: the next packet waits until the link has carried it.
-    fn occupy(&mut self, now: Time, bytes: u32) {
-        let takes = self.rate.and_then(|rate| Duration::from_secs_f64(f64::from(bytes) * 8.0 / rate.as_bps()));
-        self.free_at = self.free_at.max(now).saturating_add(takes.unwrap_or_default());
-    }
 }
 
 /// A message.

@@ -10,7 +10,7 @@ use fairwave_units::Time;
 
 use crate::error::SimError;
 use crate::gtp::GtpHosts;
-use crate::homa::HomaHosts;
+use crate::homa_hosts::HomaHosts;
 use crate::token_bucket::TokenBucket;
 use crate::transit::Transit;
 

@@ -32,6 +32,7 @@ mod flow;
 mod flows;
 mod gtp;
 mod homa;
+mod homa_hosts;
 mod jitter;
 mod kind;
 mod kinds;

@@ -39,12 +39,13 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The folders of `files`, each with those that it may use. What is above them may use all.
 const FOLDERS: &[(&str, &[&str])] = &[
     ("format", &[]),
+    ("sys", &[]),
     ("delta", &[]),
     ("filter", &["format"]),
-    ("transfer", &["format"]),
+    ("transfer", &["format", "sys"]),
     ("sftp", &["format", "filter", "transfer"]),
-    ("give", &["format", "delta", "filter", "transfer", "sftp"]),
-    ("take", &["format", "delta", "filter", "transfer"]),
+    ("give", &["format", "delta", "filter", "sys", "transfer", "sftp"]),
+    ("take", &["format", "delta", "filter", "sys", "transfer"]),
 ];
 
 /// Crates for others to use, each after those that it needs. The rest is not published.
