@@ -53,7 +53,8 @@ proptest! {
         let options = if is_wire { "options.wire = true".to_owned() } else { options };
         let background = if background.is_empty() { String::new() } else { format!("[[background]]\n{background}\n") };
         let demand = match scheme {
-            "cbr" => "demand = \"7 Mb/s\"",
+            "cbr" | "netblt" => "demand = \"7 Mb/s\"",
+            "homa" => "size = \"700 kB\"",
             "rbudp" => "demand = \"7 Mb/s\"\nsize = \"700 kB\"",
             _ => "",
         };
