@@ -64,8 +64,8 @@ const STYLE: &str = include_str!("../page/page.css");
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use fairwave_daemon::MachineSnapshot;
 /// use fairwave_daemon::metrics::serve;
+/// use fairwave_host::machine::MachineSnapshot;
 ///
 /// let server = serve("127.0.0.1:9464".parse().unwrap(), || Arc::new(MachineSnapshot::default()))?;
 /// println!("http://{}", server.address());

@@ -10,8 +10,8 @@ use fairwave_host::machine::{MachineSnapshot, NodeSnapshot, RowSnapshot, ShownSt
 /// The 200 sessions that use most are shown individually, by process and name; sums of nodes and users have them all.
 ///
 /// ```
-/// use fairwave_daemon::MachineSnapshot;
 /// use fairwave_daemon::metrics::prometheus_text;
+/// use fairwave_host::machine::MachineSnapshot;
 ///
 /// let text = prometheus_text(&MachineSnapshot { interval_s: 0.02, ..MachineSnapshot::default() });
 /// assert!(text.lines().any(|line| line == "fairwave_daemon_interval_seconds 0.02"));
