@@ -15,7 +15,7 @@ use crate::table::columns;
 /// A planned league, for `fairwave.league` to run.
 #[pyclass(frozen, module = "fairwave._core")]
 pub(crate) struct League {
-    league: fairwave_study::League,
+    planned: fairwave_study::League,
     own: Option<OwnRules>,
     done: AtomicUsize,
 }
@@ -30,12 +30,12 @@ impl League {
             None => py.detach(plan),
             Some(own) => own.during(py, plan)?,
         };
-        Ok(Self { league: league.map_err(|error| failed(py, &error))?, own, done: AtomicUsize::new(0) })
+        Ok(Self { planned: league.map_err(|error| failed(py, &error))?, own, done: AtomicUsize::new(0) })
     }
 
     /// How many runs there are.
     fn runs(&self) -> usize {
-        self.league.len()
+        self.planned.len()
     }
 
     /// How many runs ended. From any thread.
@@ -45,8 +45,8 @@ impl League {
 
     /// The table of the scores: runs of built-in schemes in parallel, then those with the caller's rules one by one.
     fn run<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (mine, built_in): (Vec<_>, Vec<_>) = (0..self.league.len()).partition(|run| self.league.is_own(*run));
-        let mut scores = vec![Vec::new(); self.league.len()];
+        let (mine, built_in): (Vec<_>, Vec<_>) = (0..self.planned.len()).partition(|run| self.planned.is_own(*run));
+        let mut scores = vec![Vec::new(); self.planned.len()];
         let outcome = interruptible(py, |stop| {
             // `None` is the error of a run that was stopped.
             let one = |index: usize| {
@@ -71,13 +71,13 @@ impl League {
                 scores[run] = scored.map_err(|error| failed(py, &error))?;
             }
         }
-        columns(py, self.league.table(&scores))
+        columns(py, self.planned.table(&scores))
     }
 }
 
 impl League {
     fn score(&self, run: usize, check: &mut dyn FnMut()) -> Result<Vec<Option<f64>>, StudyError> {
-        let scored = self.league.run(run, &mut |_| check());
+        let scored = self.planned.run(run, &mut |_| check());
         self.done.fetch_add(1, Ordering::Relaxed);
         scored
     }
