@@ -62,7 +62,7 @@ def schemes_page(program):
         "A scheme divides bandwidth.",
         "A *node* rule runs at end nodes, a *session* rule at a source, and a *link* rule in routers.",
         "`fairwave schemes` prints this list, and `fairwave schemes NAME` the options of one scheme.",
-        "In parentheses are the bytes that a scheme adds to a data packet, and where it runs if not packet by packet only.",
+        "In parentheses are the bytes that a scheme adds to a data packet, and where it runs if not in packets only.",
     ]
     options = {}
     kind = None

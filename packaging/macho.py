@@ -3,8 +3,8 @@
 
 usage: macho.py join OUT PROGRAM...
        macho.py check PROGRAM [LIBRARY=STUB.tbd]...
-check fails unless each part is an executable for macOS 11, finds its symbols in the libraries' stubs, and has the hash of
-each of its pages in its signature, without which Apple's processors start no program.
+check fails unless each part is an executable for macOS 11, finds its symbols in the libraries' stubs, and has the hash
+of each of its pages in its signature, without which Apple's processors start no program.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ def check_signature(part: bytes, at: int) -> int:
     for slot in range(slots):
         start = slot << page_bits
         there = part[directory + hashes + size * slot :][:size]
-        assert there == hashlib.sha256(part[start : min(start + (1 << page_bits), limit)]).digest(), f"hash of page {slot}"
+        assert there == hashlib.sha256(part[start : min(start + (1 << page_bits), limit)]).digest(), f"page {slot}"
     assert slots == -(-limit >> page_bits), "pages without a hash"
     return slots
 

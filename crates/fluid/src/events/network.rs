@@ -21,7 +21,7 @@ pub(crate) trait EventRule: Sized {
     /// Its events.
     type Event: Copy;
 
-    /// The place of an event among simultaneous ones: a phase from [`MESSAGES`] or [`TICKS`] on, and the order in it.
+    /// The place of an event among simultaneous ones: a phase from `MESSAGES` or `TICKS` on, and the order in it.
     fn place(event: &Self::Event) -> (u8, usize);
 
     /// Schedules its first events.
