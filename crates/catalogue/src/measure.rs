@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairwave_scenario::{LinkSummary, MaxMinStep, Record, Run, SessionSummary};
+use fairwave_scenario::{LinkSummary, MaxMinStep, Record, Run, SessionSummary, WindowSamples};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
@@ -78,8 +78,8 @@ pub(crate) enum Measure {
     MeanQueue { link: String },
     /// Per run: packets that a link's queue dropped in the whole run.
     Dropped { link: String },
-    /// Per run: share of the sessions' packets that were lost, in the whole run.
-    LossRatio,
+    /// Per run: share of the sessions' packets that were lost, in the whole run or a window.
+    LossRatio { window: Option<TimeSpan> },
     /// Per run: of the intervals in which some session loses, the share in which at least a share `threshold` of the
     /// sessions does. An interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee
     /// 2004, section III). Over the second half of the run, or a window.
@@ -149,7 +149,7 @@ impl Measure {
             | Self::MeanQueue { .. }
             | Self::MeanWindow { .. }
             | Self::Dropped { .. }
-            | Self::LossRatio
+            | Self::LossRatio { .. }
             | Self::Slowdown { .. }
             | Self::Synchronisation { .. }
             | Self::Distance { .. }
@@ -182,7 +182,7 @@ impl Measure {
                 | Self::Carried
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
-        let windows = matches!(self, Self::MeanWindow { .. });
+        let windows = matches!(self, Self::MeanWindow { .. } | Self::LossRatio { window: Some(_) });
         Record { rates, distances, windows, ..Record::default() }
     }
 
@@ -269,7 +269,10 @@ impl Measure {
                 let capacity_bps = find_link(run, link)?.capacity_bps;
                 slowdown(run, &sessions, capacity_bps, (payload, round_trips), of)
             }
-            Self::LossRatio => {
+            Self::LossRatio { window: Some(window) } => {
+                lost_share(run.windows.as_ref().ok_or(MeasureError::Samples)?, &sessions, window)?
+            }
+            Self::LossRatio { window: None } => {
                 let sum = |count: fn(&SessionSummary) -> u64| {
                     sessions.iter().map(|&k| count(&summary.sessions[k])).sum::<u64>()
                 };
@@ -401,6 +404,20 @@ fn mean_window(run: &Run, k: usize, [from, to]: TimeSpan) -> Result<f64, Measure
     if count > 0 { Ok(sum / f64::from(count)) } else { Err(MeasureError::Window) }
 }
 
+/// Share of the sessions' packets that were lost from the start of a window to its end.
+fn lost_share(samples: &WindowSamples, sessions: &[usize], [from, to]: TimeSpan) -> Result<f64, MeasureError> {
+    let until = |totals: &[u64], instant: Quantity<Duration>| {
+        let ended = samples.ends.partition_point(|end| end.as_secs_f64() <= instant.0.as_secs_f64() + 1e-9);
+        let row = ended.checked_sub(1).map_or(&[][..], |sample| &totals[sample * samples.sessions..]);
+        sessions.iter().filter_map(|&k| row.get(k)).sum::<u64>()
+    };
+    let within = |totals: &[u64]| until(totals, to) - until(totals, from);
+    match within(&samples.sent_packets) {
+        0 => Err(MeasureError::Window),
+        sent => Ok(within(&samples.lost_packets) as f64 / sent as f64),
+    }
+}
+
 /// Mean time between instants; `None` with fewer than two.
 fn spacing(times_s: &[f64]) -> Option<f64> {
     match times_s {
@@ -478,6 +495,24 @@ mod tests {
         assert!((synchronisation(&losses, 0.0, 0.5) - 2.0 / 6.0).abs() < 1e-12);
         assert!((synchronisation(&losses, 0.0, 0.3) - 1.0).abs() < 1e-12);
         assert!((synchronisation(&losses, 0.0, 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn lost_share__counts_from_the_sample_that_a_window_begins_with() {
+        let samples = WindowSamples {
+            ends: [1, 2, 3].map(fairwave_units::Time::from_secs).to_vec(),
+            sessions: 2,
+            sent_packets: vec![100, 0, 150, 40, 250, 100],
+            lost_packets: vec![50, 0, 50, 1, 60, 2],
+            ..WindowSamples::default()
+        };
+        let of = |from, to, sessions: &[usize]| {
+            lost_share(&samples, sessions, [from, to].map(|at| Quantity(Duration::from_secs(at))))
+        };
+        assert_eq!(of(0, 3, &[0]), Ok(60.0 / 250.0));
+        assert_eq!(of(1, 3, &[0]), Ok(10.0 / 150.0));
+        assert_eq!(of(1, 2, &[0, 1]), Ok(1.0 / 90.0));
+        assert_eq!(of(3, 3, &[0]), Err(MeasureError::Window));
     }
 
     #[test]

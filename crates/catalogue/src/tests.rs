@@ -180,6 +180,9 @@ fn dropping(run: &Run) -> Run {
         session.sent_packets = session.sent_packets.max(2);
         session.lost_packets = session.sent_packets / 2;
     }
+    if let Some(windows) = &mut wrong.windows {
+        windows.lost_packets = windows.sent_packets.iter().map(|sent| sent / 2).collect();
+    }
     wrong
 }
 
@@ -240,6 +243,9 @@ fn stretch(run: &mut Run, sample: Duration, whole: Duration) {
         windows.ends = ends;
         repeat(&mut windows.cwnd_packets);
         repeat(&mut windows.ssthresh_packets);
+        for totals in [&mut windows.sent_packets, &mut windows.lost_packets] {
+            *totals = (1..=samples as u64).flat_map(|i| totals.iter().map(move |total| (total + 1) * i)).collect();
+        }
     }
     repeat(&mut run.distances_bps);
     repeat(&mut run.max_min_norms_bps);

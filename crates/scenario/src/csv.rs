@@ -239,6 +239,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             sessions: 2,
             cwnd_packets: vec![12.5, f64::NAN],
             ssthresh_packets: vec![f64::NAN, f64::NAN],
+            ..WindowSamples::default()
         });
         let expected = "time_s,session,cwnd_packets,ssthresh_packets\n0.1,a,12.5,\n0.1,b,,\n";
         assert_eq!(text(|out| write_windows(&run, out)), expected);

@@ -219,6 +219,10 @@ pub struct WindowSamples {
     pub cwnd_packets: Vec<f64>,
     /// End of slow start, in packets; NaN while it is infinite.
     pub ssthresh_packets: Vec<f64>,
+    /// Data packets sent so far, including retransmissions.
+    pub sent_packets: Vec<u64>,
+    /// Data packets lost so far.
+    pub lost_packets: Vec<u64>,
 }
 
 /// The max-min vector from an instant on.

@@ -29,6 +29,9 @@ pub(crate) struct Log {
     /// Congestion windows, in packets; NaN for a flow without one. Empty unless requested.
     pub(crate) cwnd_packets: Vec<f64>,
     pub(crate) ssthresh_packets: Vec<f64>,
+    /// Data packets sent and lost by each flow. Empty unless windows are requested.
+    pub(crate) sent_packets: Vec<u64>,
+    pub(crate) lost_packets: Vec<u64>,
     backgrounds: usize,
     /// For background traffic: packets delivered for the first time, and packets that arrived.
     background_delivered: Vec<u64>,
@@ -56,6 +59,8 @@ impl Log {
                 let (cwnd, ssthresh) = flow.source.window_packets().unwrap_or((f64::NAN, f64::NAN));
                 self.cwnd_packets.push(cwnd);
                 self.ssthresh_packets.push(ssthresh);
+                self.sent_packets.push(flow.counts.sent);
+                self.lost_packets.push(flow.counts.dropped);
             }
         }
         if self.has_rates {

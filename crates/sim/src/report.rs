@@ -30,6 +30,8 @@ pub(crate) fn report(
         sessions: scenario.sessions.len(),
         cwnd_packets: std::mem::take(&mut log.cwnd_packets),
         ssthresh_packets: std::mem::take(&mut log.ssthresh_packets),
+        sent_packets: std::mem::take(&mut log.sent_packets),
+        lost_packets: std::mem::take(&mut log.lost_packets),
     });
     let hops = transit.network.links.iter().map(|link| link.counts.hops).sum();
     let has_marks = transit.network.links.iter().any(|link| link.is_marking);

@@ -101,6 +101,7 @@ fn run_of__a_size_ends_the_active_time_and_changes_the_optimum() {
         sessions: 2,
         cwnd_packets: columns.clone(),
         ssthresh_packets: [vec![f64::INFINITY], columns[1..].to_vec()].concat(),
+        ..WindowSamples::default()
     });
     let run = run(&scenario, counts);
     assert_eq!(run.max_min.iter().map(|step| step.from).collect::<Vec<_>>(), [Time::ZERO, Time::from_secs(2)]);
