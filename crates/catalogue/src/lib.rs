@@ -21,6 +21,7 @@ mod formula;
 mod in_order;
 mod judged;
 pub mod lab;
+mod leximin;
 mod measure;
 pub mod memory;
 mod outcome;

@@ -7,6 +7,7 @@ use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
 
+use crate::leximin;
 use crate::samples::{Distances, MeasureError, Samples, TimeSpan};
 use crate::sharing::{Statistic, slowdown};
 use crate::stated_quantity::Quantity;
@@ -100,6 +101,10 @@ pub(crate) enum Measure {
     Carried,
     /// Per run: claims and grants that the ends exchanged in the whole run, by session.
     Messages,
+    /// Per run: samples whose permitted rates are not above the leximin minimum of a time before ([`crate::leximin`]).
+    LeximinFalls { within: Quantity<Duration> },
+    /// Per run: samples in which fewer of the lowest permitted rates are optimal than in all of a time before.
+    SettledFalls { within: Quantity<Duration> },
     /// Per run: maximum rise of the distance above its minimum so far, relative to the distance at the start.
     DistanceRise,
 }
@@ -155,6 +160,8 @@ impl Measure {
             | Self::Distance { .. }
             | Self::Carried
             | Self::Messages
+            | Self::LeximinFalls { .. }
+            | Self::SettledFalls { .. }
             | Self::DistanceRise => Dimension::Number,
         }
     }
@@ -180,6 +187,8 @@ impl Measure {
                 | Self::FirstJain { .. }
                 | Self::Waste
                 | Self::Carried
+                | Self::LeximinFalls { .. }
+                | Self::SettledFalls { .. }
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
         let windows = matches!(self, Self::MeanWindow { .. } | Self::LossRatio { window: Some(_) });
@@ -334,6 +343,10 @@ impl Measure {
             Self::Waste => waste(&lacking(&run.max_min, &Samples::of(run)?)),
             Self::Carried => carried(&lacking(&run.max_min, &Samples::of(run)?)),
             Self::Messages => summary.engine.messages as f64 / summary.sessions.len() as f64,
+            Self::LeximinFalls { within } => leximin::falls(Samples::of(run)?.0, &optimum(run), within.0) as f64,
+            Self::SettledFalls { within } => {
+                leximin::settled_falls(Samples::of(run)?.0, &optimum(run), within.0) as f64
+            }
             Self::DistanceRise => {
                 let distances = Distances::of(run, width)?;
                 let mut least = summary.metrics.distance_start_bps;
@@ -347,6 +360,11 @@ impl Measure {
         };
         Ok(vec![value])
     }
+}
+
+/// Max-min rates of all sessions at their ends.
+fn optimum(run: &Run) -> Vec<f64> {
+    run.summary.sessions.iter().map(|session| session.max_min_bps).collect()
 }
 
 /// Deficit of the sessions from their max-min rates in one sample.

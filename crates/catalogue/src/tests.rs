@@ -251,7 +251,7 @@ fn stretch(run: &mut Run, sample: Duration, whole: Duration) {
     repeat(&mut run.max_min_norms_bps);
 }
 
-/// A run in which one session has the whole capacity.
+/// A run in which one session has the whole capacity, and may send with it in the second half.
 fn one_takes_all(run: &Run, winner: usize) -> Run {
     let mut run = run.clone();
     let share = |k: usize| if k == winner { 1e9 } else { 1e3 };
@@ -263,6 +263,10 @@ fn one_takes_all(run: &Run, winner: usize) -> Run {
     if let Some(rates) = &mut run.rates {
         for column in [&mut rates.rate_bps, &mut rates.wire_rate_bps] {
             column.iter_mut().enumerate().for_each(|(at, rate)| *rate = share(at % of));
+        }
+        for column in [&mut rates.source_expected_bps, &mut rates.sink_expected_bps] {
+            let half = column.len() / 2;
+            column.iter_mut().enumerate().skip(half).for_each(|(at, rate)| *rate = share(at % of));
         }
     }
     run
