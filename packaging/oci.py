@@ -22,7 +22,7 @@ KIND = "application/vnd.oci.image."
 
 
 def add(tar: tarfile.TarFile, name: str, data: bytes | None, mode: int) -> None:
-    """Add a file, or a directory if there are no data, that belongs to root."""
+    """Add a file, or a directory without data, that belongs to root."""
     entry = tarfile.TarInfo(name)
     entry.mtime, entry.mode = TIME, mode
     if data is None:

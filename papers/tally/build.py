@@ -42,7 +42,7 @@ STYLES = {"Tally": "-", "Tally, react": "--", "s-PERC": "-", "ABR-Charny": ":", 
 
 
 def output(program, *arguments):
-    """What the command prints."""
+    """Output of the command."""
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
@@ -64,7 +64,7 @@ def samples(directory):
 
 
 def scenario(name):
-    """What the text says about a scenario."""
+    """Numbers of a scenario that the text quotes."""
     made = tomllib.loads((ROOT / "scenarios" / f"beyond-{name}.toml").read_text(encoding="utf-8"))
     picked = {key: made[key] for key in ("duration", "runs", "generate", "arrivals") if key in made}
     reacts = {variant.get("options", {}).get("react") for variant in made["variant"]} - {None}

@@ -197,7 +197,7 @@ impl HomaMessage {
         self.sink.delivered >= self.size_packets
     }
 
-    /// The wait after so many repetitions.
+    /// The wait after this number of repetitions.
     fn wait(&self, repeats: u32) -> Duration {
         Duration::from_nanos(self.silence.as_nanos().saturating_mul(1 << repeats.min(MAX_DOUBLINGS)))
     }
@@ -302,7 +302,7 @@ impl Rated for HomaMessage {
             }
             ToSource::Resend(ranges) => {
                 let sent = self.source.next;
-                // A request is a grant, too. Packets that were not sent yet are not sent twice.
+                // A request also grants. Packets that were not sent yet are not sent twice.
                 let below = ranges.last().map_or(0, |range| range.end);
                 self.source.granted = self.source.granted.max(below);
                 let ranges = ranges.into_iter().map(|range| range.start..range.end.min(sent));

@@ -1,4 +1,4 @@
-//! The memory of a table on a system that cannot seal the size of one: there is none.
+//! Stand-in for the memory of a table on systems that cannot seal its size: every call fails.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 

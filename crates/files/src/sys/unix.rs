@@ -1,4 +1,4 @@
-//! What POSIX has in place of the calls of Linux.
+//! Calls of POSIX in place of those of Linux.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! Calls that Linux has and other systems lack, and what replaces them there.
 //!
 //! The files of a pair have the same names. `unix` is for macOS; with `--cfg fairwave_portable` Linux takes it as well,
-//! so that it is tested there. What sockets can do depends on the kernel in any case.
+//! so that it is tested there. Sockets depend on the kernel in any case.
 
 #[cfg(all(target_os = "linux", not(fairwave_portable)))]
 #[path = "linux.rs"]
@@ -24,7 +24,7 @@ pub use sockets::HANG_UP;
 pub(crate) use sockets::*;
 pub(crate) use system::{Bell, Readiness, exact_timers};
 
-/// What a descriptor is watched for. Its failure is always reported.
+/// Events that a descriptor is watched for. Its failure is always reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) reads: bool,

@@ -1,4 +1,4 @@
-//! What the sockets of Linux can do.
+//! Socket options of Linux.
 
 use std::io;
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! What the sockets of macOS can do.
+//! Socket options of macOS.
 
 use std::io;
 use std::net::UdpSocket;

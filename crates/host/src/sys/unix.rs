@@ -24,7 +24,7 @@ impl Bell {
     }
 
     pub(crate) fn ring(&self) {
-        // It can only fail because so many rings are unread already.
+        // It fails only if the pipe is full of unread rings.
         let _ = rustix::io::write(&self.writer, &[1]);
     }
 
@@ -135,7 +135,7 @@ pub(super) fn poll_for(fds: &mut [PollFd<'_>], wait: Option<Duration>) -> rustix
     }
     match poll(fds, Some(&zero)) {
         Ok(0) if !wait.is_zero() => {
-            // What arrives meanwhile waits for less than a millisecond.
+            // Packets that arrive during the sleep wait for less than a millisecond.
             std::thread::sleep(wait);
             poll(fds, Some(&zero))
         }

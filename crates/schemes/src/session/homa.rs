@@ -2,7 +2,7 @@
 //! at which priority. The exchange around it belongs to the simulator that drives it.
 //!
 //! Messages with the least remaining bytes go first, at most eight at once, and no two of one peer while others wait.
-//! What is granted and has not arrived is bounded, so that the queue at the receiver's link is.
+//! Granted bytes that have not arrived are bounded, and with them the queue at the receiver's link.
 
 use std::collections::BTreeMap;
 
@@ -234,7 +234,7 @@ mod tests {
             let unscheduled = u64::from(count) * UNSCHEDULED_BYTES;
             assert!(receiver.incoming_bytes() <= MAX_INCOMING_BYTES + unscheduled, "{count}");
         }
-        // One message alone has a window ahead of what it received.
+        // A lone message has a window ahead of what it received.
         assert_eq!(receiver(1, 8).messages[&0].granted, 201_000);
     }
 

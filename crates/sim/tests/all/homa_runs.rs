@@ -50,7 +50,7 @@ fn incast__without_overcommitment_is_served_one_by_one() {
     let mut ends = completed_s(&run(keys, "overcommit = 1"));
     ends.sort_by(f64::total_cmp);
     println!("{ends:?}");
-    // What each sends without a grant has arrived with the others' first: 960 packets are left.
+    // The unscheduled packets of each have arrived with the others' first: 960 packets are left.
     for pair in ends.windows(2) {
         assert!((pair[1] - pair[0] - 960.0 * PACKET_S).abs() < 0.05 * 960.0 * PACKET_S, "{ends:?}");
     }
