@@ -6,9 +6,13 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Wait for a link to come up; the kernel takes less than a second where it is not busy.
+const LINK_LIMIT: Duration = Duration::from_secs(120);
 
 /// A network namespace without a name that could be left behind: it lives as long as this value and the processes in
 /// it.
@@ -73,14 +77,28 @@ impl Space {
         self.run(|| run(Command::new(program).args(arguments)))?
     }
 
-    /// Gives a device an address, immediately (IPv6 without duplicate address detection).
+    /// Gives a device that is up an address, and waits until the kernel accepts packets to it (IPv6 without duplicate
+    /// address detection).
+    ///
+    /// # Errors
+    ///
+    /// If `ip` fails, or the device does not come up, as a veth whose other end is down.
     pub fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
-        let address = format!("{address}/{prefix}");
-        let mut arguments = vec!["address", "add", &address, "dev", device];
-        if address.contains(':') {
-            arguments.push("nodad");
+        let (text, with_prefix) = (address.to_string(), format!("{address}/{prefix}"));
+        if address.is_ipv4() {
+            return self.ip(&["address", "add", &with_prefix, "dev", device]);
         }
-        self.ip(&arguments)
+        self.ip(&["address", "add", &with_prefix, "dev", device, "nodad"])?;
+        // The local route comes with the event that the link is ready; until then packets to the address are dropped.
+        let give_up = Instant::now() + LINK_LIMIT;
+        let route = || Command::new("ip").args(["-6", "route", "show", "table", "local", &text]).output();
+        while self.run(route)??.stdout.is_empty() {
+            if Instant::now() > give_up {
+                return Err(io::Error::other(format!("{device} does not come up: no local route to {text}")));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Removes an address from a device.
@@ -100,9 +118,11 @@ pub fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::
     one.0.ip(&[
         "link", "add", "name", "veth", "mtu", &mtu, "type", "veth", "peer", "name", "veth", "mtu", &mtu, "netns", &far,
     ])?;
+    for (space, _) in [one, other] {
+        space.ip(&["link", "set", "veth", "up"])?;
+    }
     for (space, address) in [one, other] {
         space.add_address("veth", address, if address.is_ipv6() { 64 } else { 24 })?;
-        space.ip(&["link", "set", "veth", "up"])?;
     }
     Ok(())
 }
