@@ -17,5 +17,5 @@ mod turn;
 
 pub use relay::{Direction, Flow, Port, Relay, Report, Way, address, device, overflows};
 pub use root::become_root;
-pub use space::{Space, connect, limit};
+pub use space::{Space, limit};
 pub use turn::world;

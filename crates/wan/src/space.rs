@@ -112,21 +112,6 @@ impl Space {
     }
 }
 
-/// Makes a veth pair between two spaces: device `veth` in both.
-pub fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::Result<()> {
-    let (far, mtu) = (other.0.path(), mtu.to_string());
-    one.0.ip(&[
-        "link", "add", "name", "veth", "mtu", &mtu, "type", "veth", "peer", "name", "veth", "mtu", &mtu, "netns", &far,
-    ])?;
-    for (space, _) in [one, other] {
-        space.ip(&["link", "set", "veth", "up"])?;
-    }
-    for (space, address) in [one, other] {
-        space.add_address("veth", address, if address.is_ipv6() { 64 } else { 24 })?;
-    }
-    Ok(())
-}
-
 /// Limits the rate of `device` (TBF).
 pub fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io::Result<()> {
     let (rate, queue) = (format!("{rate_bps}bit"), queue_bytes.to_string());
