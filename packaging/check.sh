@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what `make release` made, and what `cargo install` makes, each into an empty root, home or venv, and uses it
-# there: the command moves a file, the module simulates. The other machine's command runs under qemu-user; that of
-# macOS is only inspected. A check that this machine cannot do is reported as skipped; one that fails ends the script.
+# there: the command moves a file, the module simulates. The other machine's command runs under qemu-user, that of
+# Windows under wine; that of macOS is only inspected. A check that this machine cannot do is reported as skipped; one that
+# fails ends the script.
 # usage: packaging/check.sh TOOLS [NAME]...      (names: those of `every` below)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
@@ -10,7 +11,7 @@ tools=$(realpath "$1")
 python=$tools/bin/python
 shift
 wanted=("$@")
-every=(sums tar across image deb install between macos bill again wheel sdist cargo crates)
+every=(sums tar across image deb install between macos windows bill again wheel sdist cargo crates)
 if [ ${#wanted[@]} = 0 ]; then wanted=("${every[@]}"); fi
 place=$(mktemp -d)
 server=
@@ -281,16 +282,42 @@ check_between() {
   good "between: a tree goes from one installation to another in another network namespace"
 }
 
+unpack_lab() {
+  mkdir "$place/$1"
+  tar --extract --gzip --file "$dist/fairwave-$version-$1-lab.tar.gz" --directory "$place/$1" --strip-components 1
+}
+
 check_macos() {
   local libc
-  mkdir "$place/macos"
-  tar --extract --gzip --file "$dist/fairwave-$version-macos-lab.tar.gz" --directory "$place/macos" --strip-components 1
+  unpack_lab macos
   libc=$(dirname "$("$python" -c 'import ziglang; print(ziglang.__file__)')")/lib/libc/darwin/libSystem.tbd
   "$python" packaging/macho.py check "$place/macos/fairwave" "/usr/lib/libSystem.B.dylib=$libc" \
     "/usr/lib/libobjc.A.dylib=packaging/macos/libobjc.tbd" \
     "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation=packaging/macos/CoreFoundation.framework/CoreFoundation.tbd" \
     > "$place/said" || fail "macos: $(cat "$place/said")"
   good "macos: inspected, not run: $(paste -sd';' "$place/said")"
+}
+
+check_windows() {
+  local wine said
+  unpack_lab windows
+  wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2>/dev/null) || { skip "windows: apt-get install wine"; return; }
+  # wine 8 lacks this library, of which Rust's random numbers are.
+  printf '%s\n' '#include <windows.h>' 'BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);' \
+    '__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE p, SIZE_T n) { return SystemFunction036(p, (ULONG)n); }' > "$place/prng.c"
+  "$python" -m ziglang cc -target x86_64-windows-gnu -shared -o "$place/windows/bcryptprimitives.dll" "$place/prng.c" -ladvapi32
+  on_windows() { env -i HOME="$place/windows" PATH="$PATH" WINEDEBUG=-all WINEPREFIX="$place/wine" "$wine" "$place/windows/fairwave.exe" "$@"; }
+  said=$(on_windows --version | tr -d '\r')
+  [ "$said" = "fairwave $version" ] || fail "windows: --version: $said"
+  "$(command_of "$arch")" allocate five-to-one --json > "$place/here"
+  on_windows allocate five-to-one --json > "$place/there" || fail "windows: allocate"
+  cmp "$place/here" "$place/there" || fail "windows: allocate differs"
+  "$(command_of "$arch")" simulate five-to-one --model packet --quiet --out "$place/here.out" >/dev/null
+  (cd "$place" && on_windows simulate five-to-one --model packet --quiet --out there.out >/dev/null)
+  diff -r "$place/here.out" "$place/there.out" || fail "windows: a simulation differs"
+  if said=$(on_windows serve x 2>&1); then fail "windows: serve does not fail"; fi
+  [[ $said = *"needs the feature 'transfer'"* ]] || fail "windows: serve: $said"
+  good "windows: under wine: the same rates and the same simulation as on Linux"
 }
 
 check_bill() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a release of the commit that is checked out, in target/dist: for each machine a tar of the static command, a
-# Debian package and a bill of materials (CycloneDX); a container image; the lab's command for macOS; the source,
+# Debian package and a bill of materials (CycloneDX); a container image; the lab for macOS and Windows; the source,
 # and recipes of other packagers for it; install.sh; checksums.
 # usage: packaging/release.sh TOOLS      (a venv with requirements-release.txt and cargo-cyclonedx)
 set -euo pipefail
@@ -28,7 +28,7 @@ for machine in "${machines[@]}"; do
   sed "s|file://$tree/|file:///|g" "$tree/crates/cli/fairwave-cli.cdx.json" > "target/dist/fairwave-$version-linux-$machine.cdx.json"
 done
 "$tools/bin/python" packaging/oci.py target/dist/image packaging/Containerfile "$version" "target/dist/fairwave-$version-image.tar"
-packaging/macos.sh "$tools"
+for system in macos windows; do packaging/lab.sh "$tools" "$system"; done
 cp install.sh target/dist
 cd target/dist
 sha256sum -- *.* > SHA256SUMS

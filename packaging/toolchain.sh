@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Unpacks Debian's Rust compiler and the source of its standard library into the user's cache, for targets that rustup
-# cannot fetch. Needs apt-get, and no root.
+# Unpacks Debian's Rust compiler and the source of its standard library into the user's cache, for targets that the Rust
+# toolchain lacks, and what makes import libraries of Windows. Needs apt-get, and no root.
 # usage: packaging/toolchain.sh
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
 to=$debian_rust
-if [ -e "$to/complete" ]; then exit; fi
+if [ -e "$to/mingw" ]; then exit; fi
 command -v apt-get >/dev/null || fail "no apt-get, which fetches Debian's Rust compiler"
 rm -rf "$to"
 mkdir -p "$to/debs"
@@ -13,11 +13,11 @@ cd "$to/debs"
 available=$(apt-cache policy rustc-web | sed -n 's/^  Candidate: //p')
 release=${available%%[+-]*} # 1.96.0
 if [ -z "$release" ]; then fail "no package rustc-web: apt-get update"; fi
-packages=(rustc-web rust-web-src libstd-rust-web-dev "libstd-rust-web-${release%.*}")
+packages=(rustc-web rust-web-src libstd-rust-web-dev "libstd-rust-web-${release%.*}" binutils-mingw-w64-x86-64)
 # Libraries of the compiler that this machine may lack.
 mapfile -t libraries < <(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces "${packages[@]}" |
   sed -n 's/^  Depends: \(libllvm[0-9]*\)$/\1/p' | sort -u)
-apt-get download -qq "${packages[@]}" ${libraries[@]+"${libraries[@]}"}
+apt-get -o APT::Sandbox::User=root download -qq "${packages[@]}" ${libraries[@]+"${libraries[@]}"}
 for package in *.deb; do dpkg-deb --extract "$package" ..; done
 rm -r "$to/debs"
 mkdir "$to/bin"
@@ -29,4 +29,7 @@ for machine in x86_64 aarch64; do
   mkdir -p "$objects"
   for name in crt1 rcrt1 Scrt1 crti crtn crtbegin crtbeginS crtend crtendS; do : > "$objects/$name.o"; done
 done
-touch "$to/complete"
+# rustc makes import libraries with these two. Last: what is complete has this directory.
+mkdir "$to/mingw.new"
+for name in as dlltool; do ln -s "../usr/bin/x86_64-w64-mingw32-$name" "$to/mingw.new"; done
+mv "$to/mingw.new" "$to/mingw"

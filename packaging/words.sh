@@ -27,16 +27,16 @@ preload_of() { echo "$built/$1-unknown-linux-gnu/release/libfairwave_preload.so"
 # gives the same bytes.
 debian_rust=${XDG_CACHE_HOME:-$HOME/.cache}/fairwave/rust
 
-# Sets `std` to the options that cargo needs for a target, and the environment, if the Rust toolchain lacks it and rustup
-# cannot fetch it: the standard library is then built from Debian's source by Debian's compiler.
+# Sets `std` to the options that cargo needs for a target, and the environment, if the Rust toolchain has no standard
+# library for it: that is then built from Debian's source by Debian's compiler.
 need_target() {
   std=()
-  if [ -d "$(cd "$root" && env -u RUSTC rustc --print sysroot)/lib/rustlib/$1/lib" ] ||
-    (cd "$root" && rustup --quiet target add "$1" >/dev/null 2>&1); then
+  if [ -d "$(cd "$root" && env -u RUSTC rustc --print sysroot)/lib/rustlib/$1/lib" ]; then
     unset RUSTC RUSTC_BOOTSTRAP
     return
   fi
-  bash "$root/packaging/toolchain.sh"
+  bash "$root/packaging/toolchain.sh" || return
+  PATH=$debian_rust/mingw:$PATH
   std=(-Zbuild-std=std,panic_unwind)
   export RUSTC=$debian_rust/bin/rustc RUSTC_BOOTSTRAP=1
 }
