@@ -153,10 +153,10 @@ $(VENV_RELEASE)/.installed: requirements-release.txt
 	$(CARGO) install --quiet --debug --locked --root $(VENV_RELEASE) cargo-cyclonedx@$(CYCLONEDX)
 	@touch $@
 
-release: wheel   ## everything to install, for x86-64 and aarch64, in target/dist and target/wheels: docs/how-to/install.md
+release: $(VENV_RELEASE)/.installed ## everything to install, for x86-64 and aarch64, in target/dist and target/wheels: docs/how-to/install.md
 	bash packaging/release.sh $(VENV_RELEASE)
 
-wheel: $(VENV_RELEASE)/.installed ## only the packages for pip, in target/wheels: x86-64, aarch64, source
+wheel: $(VENV_RELEASE)/.installed ## only the package for pip for this machine, in target/wheels
 	bash packaging/wheels.sh $(VENV_RELEASE)
 
 release-check: $(VENV_RELEASE)/.installed ## each of these, and cargo install, into an empty root, home or venv, and used there; ONLY="tar deb" for some

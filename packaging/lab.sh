@@ -14,17 +14,11 @@ mkdir -p "$tree/$name" target/dist
 lab=(--package fairwave-cli --no-default-features --features lab)
 case $system in
 macos)
-  # What it links to of Apple's libraries, besides that of C, which zig has.
-  more_flags="-Lnative=packaging/macos -Lframework=packaging/macos"
-  export MACOSX_DEPLOYMENT_TARGET=11.0
-  for machine in aarch64 x86_64; do build_for "$machine-apple-darwin" "" "${lab[@]}"; done
+  for machine in aarch64 x86_64; do build_for "$machine-apple-darwin" "${lab[@]}"; done
   "$tools/bin/python" packaging/macho.py join "$tree/$name/fairwave" "$built"/{aarch64,x86_64}-apple-darwin/release/fairwave
   ;;
 windows)
-  # dlltool makes import libraries.
-  bash packaging/toolchain.sh
-  export PATH=$debian_rust/mingw:$PATH
-  build_for x86_64-pc-windows-gnu "" "${lab[@]}"
+  build_for x86_64-pc-windows-gnu "${lab[@]}"
   install "$built/x86_64-pc-windows-gnu/release/fairwave.exe" "$tree/$name"
   ;;
 *) fail "$system: is none of macos, windows" ;;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes a release of the commit that is checked out, in target/dist: for each machine a tar of the static command, a
-# Debian package and a bill of materials (CycloneDX); a container image; the lab for macOS and Windows; the source,
-# and recipes of other packagers for it; install.sh; checksums.
+# Makes a release of the commit that is checked out, in target/dist: for each machine a tar of the static command, a tar
+# of libfairwave, a Debian package and a bill of materials (CycloneDX); a container image; the lab for macOS and Windows;
+# the source, and recipes of other packagers for it; install.sh; checksums. Packages for pip are in target/wheels. What
+# this machine has no Rust for is left out, and named in the last lines.
 # usage: packaging/release.sh TOOLS      (a venv with requirements-release.txt and cargo-cyclonedx)
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
@@ -19,8 +20,20 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 tar --extract --gzip --file "target/dist/$source.tar.gz" --directory "$tree" --strip-components 1
 
+# Runs one of these scripts; false if it is for a target that is not to be had here.
+left=()
+attempt() {
+  local status=0
+  "$@" || status=$?
+  case $status in
+  0) ;;
+  "$not_here") left+=("$(basename "$1" .sh) ${*:3}"); return 1 ;;
+  *) fail "$* failed" ;;
+  esac
+}
+
 for machine in "${machines[@]}"; do
-  packaging/build.sh "$tools" "$machine"
+  attempt packaging/build.sh "$tools" "$machine" || continue
   packaging/tar.sh "$machine"
   packaging/deb.sh "$machine"
   (cd "$tree" && "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --quiet --manifest-path crates/cli/Cargo.toml --format json \
@@ -28,8 +41,12 @@ for machine in "${machines[@]}"; do
   sed "s|file://$tree/|file:///|g" "$tree/crates/cli/fairwave-cli.cdx.json" > "target/dist/fairwave-$version-linux-$machine.cdx.json"
 done
 "$tools/bin/python" packaging/oci.py target/dist/image packaging/Containerfile "$version" "target/dist/fairwave-$version-image.tar"
-for system in macos windows; do packaging/lab.sh "$tools" "$system"; done
+for system in macos windows; do attempt packaging/lab.sh "$tools" "$system" || true; done
+rm -rf target/wheels
+for machine in "${machines[@]}"; do attempt packaging/wheels.sh "$tools" "$machine" || true; done
+"$tools/bin/maturin" sdist >&2
 cp install.sh target/dist
 cd target/dist
 sha256sum -- *.* > SHA256SUMS
-ls -l >&2
+ls -l . ../wheels >&2
+for what in ${left[@]+"${left[@]}"}; do say "left out: $what: no Rust for it here"; done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Packs what packaging/build.sh made for a machine into target/dist: a tar for any Linux, and the tree of an image.
+# Packs what packaging/build.sh made for a machine into target/dist: a tar for any Linux, the tree of an image, and a tar
+# of libfairwave.
 # usage: packaging/tar.sh MACHINE
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
@@ -13,6 +14,13 @@ trap 'rm -rf "$tree"' EXIT
 mkdir -p "$dist"
 packaging/stage.sh "$machine" "$tree/$name" /usr/local
 pack "$tree" "$name" > "$dist/$name.tar.gz"
+
+library=libfairwave-$version-linux-$machine
+bash crates/capi/pkg/install.sh "$tree" /usr/local "$version" "$(dirname "$(preload_of "$machine")")"
+mv "$tree/usr/local" "$tree/$library"
+install -D -m 644 --target-directory "$tree/$library/share/doc/fairwave" LICENSE-APACHE LICENSE-MIT
+chmod -R u=rwX,go=rX "$tree/$library"
+pack "$tree" "$library" > "$dist/$library.tar.gz"
 
 # An image has this command alone, so that nothing there could load the library.
 image=$dist/image/$(debian_of "$machine")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unpacks Debian's Rust compiler and the source of its standard library into the user's cache, for targets that the Rust
-# toolchain lacks, and what makes import libraries of Windows. Needs apt-get, and no root.
+# toolchain lacks, and what makes import libraries of Windows. Needs apt-get, and root only if its lists are empty.
 # usage: packaging/toolchain.sh
 set -euo pipefail
 . "$(dirname "$0")/words.sh"
@@ -10,9 +10,11 @@ command -v apt-get >/dev/null || fail "no apt-get, which fetches Debian's Rust c
 rm -rf "$to"
 mkdir -p "$to/debs"
 cd "$to/debs"
-available=$(apt-cache policy rustc-web | sed -n 's/^  Candidate: //p')
-release=${available%%[+-]*} # 1.96.0
-if [ -z "$release" ]; then fail "no package rustc-web: apt-get update"; fi
+candidate() { apt-cache policy rustc-web | sed -n 's/^  Candidate: \([0-9].*\)/\1/p'; }
+if [ -z "$(candidate)" ]; then apt-get update -qq || fail "no package rustc-web: apt-get update"; fi
+release=$(candidate)
+release=${release%%[+-]*} # 1.96.0
+if [ -z "$release" ]; then fail "Debian has no package rustc-web here"; fi
 packages=(rustc-web rust-web-src libstd-rust-web-dev "libstd-rust-web-${release%.*}" binutils-mingw-w64-x86-64)
 # Libraries of the compiler that this machine may lack.
 mapfile -t libraries < <(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces "${packages[@]}" |
@@ -29,6 +31,8 @@ for machine in x86_64 aarch64; do
   mkdir -p "$objects"
   for name in crt1 rcrt1 Scrt1 crti crtn crtbegin crtbeginS crtend crtendS; do : > "$objects/$name.o"; done
 done
+mkdir "$to/empty"
+for name in ssp ssp_nonshared; do printf '!<arch>\n' > "$to/empty/lib$name.a"; done
 # rustc makes import libraries with these two. Last: what is complete has this directory.
 mkdir "$to/mingw.new"
 for name in as dlltool; do ln -s "../usr/bin/x86_64-w64-mingw32-$name" "$to/mingw.new"; done

@@ -28,23 +28,25 @@ preload_of() { echo "$built/$1-unknown-linux-gnu/release/libfairwave_preload.so"
 debian_rust=${XDG_CACHE_HOME:-$HOME/.cache}/fairwave/rust
 
 # Sets `std` to the options that cargo needs for a target, and the environment, if the Rust toolchain has no standard
-# library for it: that is then built from Debian's source by Debian's compiler.
+# library for it: that is then built from Debian's source by Debian's compiler. Fails if neither is to be had.
 need_target() {
   std=()
-  if [ -d "$(cd "$root" && env -u RUSTC rustc --print sysroot)/lib/rustlib/$1/lib" ]; then
-    unset RUSTC RUSTC_BOOTSTRAP
-    return
-  fi
+  unset RUSTC RUSTC_BOOTSTRAP
+  if [ -d "$(cd "$root" && rustc --print sysroot)/lib/rustlib/$1/lib" ]; then return; fi
   bash "$root/packaging/toolchain.sh" || return
-  PATH=$debian_rust/mingw:$PATH
   std=(-Zbuild-std=std,panic_unwind)
-  export RUSTC=$debian_rust/bin/rustc RUSTC_BOOTSTRAP=1
+  export PATH=$debian_rust/mingw:$PATH RUSTC=$debian_rust/bin/rustc RUSTC_BOOTSTRAP=1
 }
 
-# Builds packages for a target and a version of glibc; zig is C compiler and linker.
-build_for() {
-  local target=$1 glibc=$2 path c_flags=""
-  shift 2
+# Sets `std` and the environment of a release build for a target. A script that calls it ends with the status that says
+# that the target is not to be had here.
+not_here=3
+prepare() {
+  local target=$1 path c_flags="" here=1
+  need_target "$target" || here=
+  # dlltool, which makes import libraries, is Debian's in any case.
+  if [[ $target = *-windows-* ]]; then { bash "$root/packaging/toolchain.sh" && PATH=$debian_rust/mingw:$PATH; } || here=; fi
+  if [ -z "$here" ]; then say "left out: $target: no Rust for it here"; exit $not_here; fi
   RUSTFLAGS=
   # Paths of this machine that would get into messages of panics and assertions.
   for path in "$root=/fairwave" "${CARGO_HOME:-$HOME/.cargo}=/cargo" "$debian_rust=/rust"; do
@@ -52,12 +54,23 @@ build_for() {
   done
   # Fairwave compresses with zstd's levels 1 to 9; what is for levels from 11 on is left out.
   c_flags+=" -DZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR -DZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR"
-  RUSTFLAGS="${RUSTFLAGS# }${more_flags:+ $more_flags}"
-  export RUSTFLAGS "CFLAGS_${target//-/_}=$c_flags"
-  # The smallest command; linking takes minutes more than for daily work.
-  export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_LTO=fat
-  need_target "$target"
-  "${CARGO:-cargo}" zigbuild --release --locked --target "$target$glibc" ${std[@]+"${std[@]}"} "$@" >&2
+  case $target in
+  # Libraries that Debian's compiler asks for, and zig does not need.
+  *-windows-*) RUSTFLAGS+=" -Lnative=$debian_rust/empty" ;;
+  # What a program links to of Apple's libraries, besides that of C, which zig has.
+  *-apple-*) RUSTFLAGS+=" -Lnative=packaging/macos -Lframework=packaging/macos"; export MACOSX_DEPLOYMENT_TARGET=11.0 ;;
+  esac
+  RUSTFLAGS=${RUSTFLAGS# }
+  export RUSTFLAGS CARGO_INCREMENTAL=0 "CFLAGS_${target//-/_}=$c_flags"
+}
+
+# Builds packages for a target, which may have a version of glibc (x86_64-unknown-linux-gnu.2.17); zig is C compiler and
+# linker.
+build_for() {
+  local target=$1
+  shift
+  prepare "${target%%.*}"
+  "${CARGO:-cargo}" zigbuild --release --locked --target "$target" ${std[@]+"${std[@]}"} "$@" >&2
 }
 
 # A tar of a directory's entry, the same bytes for the same files.

@@ -6,5 +6,5 @@ here=$(dirname "$0")
 # What nobody asks for stays in the archive: each call is asked for.
 calls=$(sed -n 's/^ *\(g_[a-z]*\);$/-Wl,-u,\1/p' "$here/fairwave.map")
 # shellcheck disable=SC2086
-exec "${CC:-cc}" -shared -o "$2" -Wl,-soname,libfairwave.so.0 -Wl,--version-script="$here/fairwave.map" \
-    -Wl,--gc-sections -Wl,-s -Wl,-z,relro,-z,now $calls "$1" -lpthread -ldl -lm -lc
+exec ${CC:-cc} -shared -o "$2" -Wl,-soname,libfairwave.so.0 -Wl,--version-script="$here/fairwave.map" \
+    -Wl,-z,defs -Wl,--gc-sections -Wl,-s -Wl,-z,relro,-z,now $calls "$1" -lpthread -ldl -lm -lc
