@@ -347,6 +347,7 @@ impl OwnedRecord {
             5 => ResultRecord::Warned { path, reason: "a reason" },
             3 => ResultRecord::Before { files, bytes },
             4 => ResultRecord::Hash { blake3: [self.what; 32] },
+            6 => ResultRecord::Broken { reason: "a reason" },
             _ => ResultRecord::Done { files, bytes, failed },
         }
     }

@@ -58,7 +58,7 @@ pub(super) fn write_path(writer: &mut Writer<'_>, path: &[u8]) -> Result<(), Ful
     writer.bytes(path)
 }
 
-fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
+pub(super) fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
     const WHAT: &str = "the reason";
     let length = usize::try_from(reader.varint(WHAT)?).ok().filter(|length| (1..=MAX_REASON_BYTES).contains(length));
     let text = std::str::from_utf8(reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)?);
@@ -67,7 +67,7 @@ fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
 }
 
 /// Writes as much of a reason as a reader takes.
-fn write_reason(writer: &mut Writer<'_>, reason: &str) -> Result<(), Full> {
+pub(super) fn write_reason(writer: &mut Writer<'_>, reason: &str) -> Result<(), Full> {
     let mut text = String::new();
     for character in reason.chars().map(|character| if character.is_control() { ' ' } else { character }) {
         if text.len().saturating_add(character.len_utf8()) > MAX_REASON_BYTES {

@@ -9,6 +9,7 @@
 //! before  = 4, files (varint), bytes (varint)
 //! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
 //! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
+//! broken  = 9, reason                                             instead of it: the taker cannot go on
 //! ```
 //!
 //! Paths and reasons are as in the manifest.
@@ -25,7 +26,7 @@
 use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
-use super::fields::{LeftOut, array, read_path, write_path};
+use super::fields::{LeftOut, array, read_path, read_reason, write_path, write_reason};
 use super::sequence::{SegmentElement, Sequence};
 
 /// Contents of the destination at the start of a transfer.
@@ -98,6 +99,11 @@ pub(crate) enum ResultRecord<'a> {
         /// Paths that failed.
         failed: u64,
     },
+    /// The taker cannot go on, as when its destination is read-only. The last record, instead of `Done`.
+    Broken {
+        /// Why.
+        reason: &'a str,
+    },
 }
 
 /// A transfer's action on a file.
@@ -136,6 +142,7 @@ const HASH: u8 = 5;
 const WARNED: u8 = 6;
 const PLANNED: u8 = 7;
 const DELETED: u8 = 8;
+const BROKEN: u8 = 9;
 
 impl<'a> SegmentElement<'a> for ResultRecord<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
@@ -172,6 +179,7 @@ impl<'a> SegmentElement<'a> for ResultRecord<'a> {
                 Self::Deleted { entries: entries?, left: left? }
             }
             HASH => Self::Hash { blake3: array(reader, "the hash")? },
+            BROKEN => Self::Broken { reason: read_reason(reader)? },
             kind => return Err(FormatError::Kind { what: "result", kind }),
         })
     }
@@ -199,6 +207,10 @@ impl ResultRecord<'_> {
                 [entries, left].into_iter().try_for_each(|number| writer.varint(number))
             }
             Self::Hash { blake3 } => writer.u8(HASH).and_then(|()| writer.bytes(&blake3)),
+            Self::Broken { reason } => {
+                writer.u8(BROKEN)?;
+                write_reason(writer, reason)
+            }
             Self::Done { files, bytes, failed } => {
                 writer.u8(DONE)?;
                 [files, bytes, failed].into_iter().try_for_each(|number| writer.varint(number))
@@ -235,6 +247,7 @@ mod tests {
             ResultRecord::Deleted { entries: 1 << 33, left: 7 },
             ResultRecord::Before { files: 99_999, bytes: 1 << 49 },
             ResultRecord::Hash { blake3: [7; 32] },
+            ResultRecord::Broken { reason: "the file system is read-only" },
             ResultRecord::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
         ];
         let body = written(&records);
@@ -242,7 +255,7 @@ mod tests {
         let short = &body[..body.len() - 1];
         assert_eq!(Records::new(short).last(), Some(Err(FormatError::Short("the failures' count"))));
         assert_eq!(Records::new(&[PLANNED, 5, 0, 1, b'a']).next(), Some(Err(FormatError::Range("the action"))));
-        assert_eq!(Records::new(&[9]).next(), Some(Err(FormatError::Kind { what: "result", kind: 9 })));
+        assert_eq!(Records::new(&[10]).next(), Some(Err(FormatError::Kind { what: "result", kind: 10 })));
     }
 
     #[test]

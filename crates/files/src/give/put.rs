@@ -273,12 +273,15 @@ impl Giver {
                     Ok(ResultRecord::Before { files, bytes }) => self.before = Before { files, bytes },
                     Ok(ResultRecord::Hash { blake3 }) => self.told.blake3 = Some(blake3),
                     Ok(ResultRecord::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
-                    Err(error) => return self.break_off(session, &error.to_string()),
+                    Ok(ResultRecord::Broken { reason }) => {
+                        return self.break_off(session, format!("the other end: {reason}"), CloseReason::Stopped);
+                    }
+                    Err(error) => return self.on_invalid(session, &error.to_string()),
                 }
             }
         };
         if let Some(error) = broken {
-            return self.break_off(session, &error);
+            return self.on_invalid(session, &error);
         }
         while let Some(range) = reader.wants() {
             session.want(RESULTS, range);
@@ -303,12 +306,15 @@ impl Giver {
         session.close(CloseReason::Done);
     }
 
-    fn break_off(&mut self, session: &Session, why: &str) {
+    fn on_invalid(&mut self, session: &Session, why: &str) {
+        self.break_off(session, format!("invalid results from the peer: {why}"), CloseReason::Protocol);
+    }
+
+    fn break_off(&mut self, session: &Session, why: String, close: CloseReason) {
         self.results = None;
-        let ended = Ended::Failed(format!("invalid results from the peer: {why}"));
         let outcome = joined(self.told.clone(), self.source.close());
-        self.ledger.end(Outcome { ended, ..outcome });
-        session.close(CloseReason::Protocol);
+        self.ledger.end(Outcome { ended: Ended::Failed(why), ..outcome });
+        session.close(close);
     }
 }
 
@@ -433,6 +439,44 @@ mod tests {
         assert_eq!(outcome.failed[0].path, b"data/00001");
         assert_eq!(outcome.failed[0].reason, "vanished during the transfer");
         assert!(!outcome.is_complete());
+    }
+
+    /// A taker that cannot go on.
+    #[derive(Default)]
+    struct BrokenTaker {
+        told: Vec<u8>,
+    }
+
+    impl Handler for BrokenTaker {
+        fn on_open(&mut self, session: &Session) {
+            let mut writer = SegmentWriter::new(session.secret("results"));
+            let record = ResultRecord::Broken { reason: "the file system is read-only" };
+            writer.add(|writer| record.write(writer)).unwrap();
+            self.told = writer.finish().into_iter().flatten().collect();
+        }
+
+        fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+            let end = range.end.min(self.told.len() as u64);
+            session.serve(stream, range.start..end);
+        }
+
+        fn lend(&mut self, _: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+            take(&self.told[range.start as usize..range.end as usize]);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn put__ends_with_the_reason_of_a_taker_that_cannot_go_on() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10]);
+        let ledger = Ledger::default();
+        let source = GivingEnd::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
+        let closed = Loopback::open(Box::new(giver), Box::new(BrokenTaker::default()), false, FAIR).run_out(LASTS);
+        assert_eq!(closed, Some(CloseReason::Stopped));
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
+        assert_eq!(outcome.ended, Ended::Failed("the other end: the file system is read-only".to_owned()));
     }
 
     /// A taker that sends results without end.

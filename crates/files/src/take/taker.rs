@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, unbounded};
 use fairwave_host::Session;
-use fairwave_proto::codec::{CloseReason, Refusal};
+use fairwave_proto::codec::CloseReason;
 
 use crate::format::segments::SegmentReader;
 use crate::take::disk::disk_threads::DiskThreads;
@@ -33,12 +33,10 @@ use crate::take::fetch::fetch_window::{FetchWindow, window};
 use crate::take::fetch::pool::BufferPool;
 use crate::take::fetch::results_feed::ResultsFeed;
 use crate::take::fetch::taking_end::TakingEnd;
-use crate::take::list::list_error::ListError;
 use crate::take::list::plan::TakePlan;
 use crate::take::news::TakeNews;
 use crate::take::options::TakeOptions;
 use crate::take::resume::key::TemporaryKey;
-use crate::take::take_error::TakeError;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
@@ -173,12 +171,7 @@ impl Taker {
             while let Ok(news) = self.news.try_recv() {
                 self.on_news(news)?;
             }
-            self.read_manifest().map_err(|error| {
-                if let (TakeError::List(ListError::NoRoom), Some(session)) = (&error, &self.session) {
-                    session.close(CloseReason::Refused(Refusal::NoRoom));
-                }
-                Ended::Failed(error.to_string())
-            })?;
+            self.read_manifest().map_err(|error| self.explain(&error))?;
             if self.threads.has_lost_one() {
                 return Err(Ended::Failed("a thread that writes files panicked: please report its message".to_owned()));
             }
@@ -288,20 +281,6 @@ impl Taker {
             Some(WaitsFor::List)
         } else {
             (self.plan.unresolved() > 0).then_some(WaitsFor::Sync)
-        }
-    }
-
-    /// Stops. Received data are kept for the next transfer, if it can resume from them.
-    fn break_off(&mut self, ended: &Ended) {
-        if let (Ended::Failed(_), Some(session)) = (ended, &self.session) {
-            session.close(CloseReason::Stopped);
-        }
-        // Without anything to go on with, nothing stays.
-        if let Some(disk) = self.stop_threads() {
-            let has_parts = self.keep_parts(&disk);
-            if !has_parts && !self.has_something(&disk.temps) {
-                disk.clear();
-            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::format::results::{Before, ResultRecord};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::RESULTS;
 use crate::transfer::failures::Failure;
-use crate::transfer::outcome::Outcome;
+use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::planned::PlannedFile;
 
 /// The results, which the network thread lends and the coordinator writes.
@@ -49,7 +49,7 @@ impl ResultsFeed {
         Ok(())
     }
 
-    /// The results are complete: requested ranges are sent.
+    /// The results are complete, or the reason why there are none: requested ranges are sent.
     pub(crate) fn tell(&self, session: &Session, before: Before, outcome: &Outcome) {
         let stream: Arc<[u8]> = stream(session.secret("results"), before, outcome).into();
         let mut shared = self.shared.lock();
@@ -78,7 +78,10 @@ fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) 
     let mut writer = SegmentWriter::new(secret);
     let mut stream = Vec::new();
     let hash = outcome.blake3.map(|blake3| ResultRecord::Hash { blake3 });
-    let done = ResultRecord::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
+    let done = match &outcome.ended {
+        Ended::Failed(reason) => ResultRecord::Broken { reason },
+        _ => ResultRecord::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed },
+    };
     let failed = outcome.failed.iter().map(said).map(|(path, reason)| ResultRecord::Failed { path, reason });
     let skipped = outcome.skipped.iter().map(said).map(|(path, reason)| ResultRecord::Skipped { path, reason });
     let warned = outcome.warned.iter().map(said).map(|(path, reason)| ResultRecord::Warned { path, reason });

@@ -5,16 +5,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fairwave_proto::codec::CloseReason;
+use fairwave_proto::codec::{CloseReason, Refusal};
 
 use super::Taker;
 use super::parts::KeptParts;
 use crate::format::results::Before;
 use crate::take::disk::disk_state::DiskState;
 use crate::take::disk::durable::Durable;
+use crate::take::list::list_error::ListError;
 use crate::take::news::TakeNews;
 use crate::take::resume::key::TemporaryKey;
-use crate::transfer::outcome::Ended;
+use crate::take::take_error::TakeError;
+use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::progress::WaitsFor;
 
 /// A giver that has heard the results closes the session; if not, the taker does after this.
@@ -46,12 +48,7 @@ impl Taker {
             let before = Before { files: self.plan.files_before(), bytes };
             feed.tell(session, before, self.plan.results());
             self.plan.forget_planned();
-            let until = Instant::now() + FAREWELL;
-            while let Ok(news) = self.news.recv_deadline(until) {
-                if matches!(news, TakeNews::Closed { .. }) {
-                    break;
-                }
-            }
+            self.await_farewell();
         }
         // A ticket for one transfer is not used up by a look, nor by a name that there is not.
         let outcome = self.plan.outcome();
@@ -59,6 +56,46 @@ impl Taker {
         session.close(if is_of_use { CloseReason::Done } else { CloseReason::Stopped });
         self.ledger.tally().wait_for(None);
         Ended::Done
+    }
+
+    /// Waits until the giver, which has the results now, closes the session.
+    fn await_farewell(&self) {
+        let until = Instant::now() + FAREWELL;
+        while let Ok(news) = self.news.recv_deadline(until) {
+            if matches!(news, TakeNews::Closed { .. }) {
+                break;
+            }
+        }
+    }
+
+    /// Sends the giver the reason why this end cannot go on.
+    pub(super) fn explain(&self, error: &TakeError) -> Ended {
+        let ended = Ended::Failed(error.to_string());
+        match (error, &self.session, &self.feed) {
+            (TakeError::List(ListError::NoRoom), Some(session), _) => {
+                session.close(CloseReason::Refused(Refusal::NoRoom));
+            }
+            (_, Some(session), Some(feed)) => {
+                feed.tell(session, Before::default(), &Outcome::empty(ended.clone()));
+                self.await_farewell();
+            }
+            _ => {}
+        }
+        ended
+    }
+
+    /// Stops. Received data are kept for the next transfer, if it can resume from them.
+    pub(super) fn break_off(&mut self, ended: &Ended) {
+        if let (Ended::Failed(_), Some(session)) = (ended, &self.session) {
+            session.close(CloseReason::Stopped);
+        }
+        // Without anything to go on with, nothing stays.
+        if let Some(disk) = self.stop_threads() {
+            let has_parts = self.keep_parts(&disk);
+            if !has_parts && !self.has_something(&disk.temps) {
+                disk.clear();
+            }
+        }
     }
 
     /// Deletes what the giver does not have, as long as its session lasts; returns the end of one that ended.

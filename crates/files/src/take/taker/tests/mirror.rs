@@ -5,6 +5,7 @@ use super::resume::{NARROW, interrupt};
 use super::*;
 use crate::filter::rules::{RuleError, RuleList};
 use crate::format::manifest::TreeEntry;
+use crate::take::list::list_error::ListError;
 
 pub(super) const ALL: Deletions =
     Deletions { most: u64::MAX, at_top: false, stays_on_file_system: false, keeps_ignored: false };
