@@ -11,7 +11,7 @@ tools=$(realpath "$1")
 python=$tools/bin/python
 shift
 wanted=("$@")
-every=(sums tar library across image deb install between macos windows bill wheel cargo portable crates sdist again)
+every=(sums tar library across image deb install between sites macos windows bill wheel cargo portable crates sdist again)
 if [ ${#wanted[@]} = 0 ]; then wanted=("${every[@]}"); fi
 place=$(mktemp -d)
 server=
@@ -317,6 +317,12 @@ check_between() {
   for end in "${spaces[@]}"; do ip netns delete "$end"; done
   spaces=()
   good "between: a tree goes from one installation to another in another network namespace"
+}
+
+check_sites() {
+  if [ "$(id -u)" != 0 ] || ! command -v iptables >/dev/null; then skip "sites: needs root, iproute2 and iptables"; return; fi
+  bash tests/sites.sh "$(command_of "$arch")"
+  good "sites: firewalls, limits and login nodes of docs/how-to/hpc-sites.md"
 }
 
 unpack_lab() {
