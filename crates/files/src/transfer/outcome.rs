@@ -110,7 +110,9 @@ impl Ended {
             (CloseReason::Refused(refusal), true) => return Self::Failed(format!("the server refused: {refusal}")),
             (CloseReason::Refused(refusal), false) => return Self::Failed(refusal.to_string()),
             (CloseReason::Stopped | CloseReason::Leaving, false) => return Self::Stopped,
-            (CloseReason::Stopped, true) => "the other end stopped: interrupted, an error there, or a newer transfer of the same files",
+            (CloseReason::Stopped, true) => {
+                "the other end stopped: interrupted, an error there, or a newer transfer of the same files"
+            }
             (CloseReason::Done, _) => "the session was closed before the transfer was complete",
             (CloseReason::Leaving, true) => "the peer shut down",
             (CloseReason::Silence, _) => "the peer stopped responding",
