@@ -18,7 +18,8 @@ use crate::common::quantity::{assignment, quantity, window};
 
 /// Simulate a scenario and compare it with the max-min fair optimum.
 ///
-/// A file with variants or several runs gives one result each; --json prints one object per line. --out writes
+/// A file with variants or several runs, and a call with several schemes, give one result each; --json prints one object
+/// per line. --out writes
 /// summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, for the packet model, windows.csv; if sizes of
 /// sessions differ, also completions.csv. Several results each get a subdirectory named after variant and seed
 /// ("alpha-0.1", "seed-3", "alpha-0.1-seed-3"). The file fairwave.b3 lists what was written; the next run into the same
@@ -31,6 +32,7 @@ use crate::common::quantity::{assignment, quantity, window};
 Examples:
   fairwave simulate five-to-one
   fairwave simulate five-to-one --set options.alpha=0.05 --seed 7 --out results
+  fairwave simulate lte --scheme cubic,bbr
   fairwave simulate sixteen-nodes --variant \"as printed\" --json")]
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
@@ -60,9 +62,9 @@ pub(crate) struct Args {
 /// Parts of a scenario that a call replaces, for the simulators and the testbed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CaseArgs {
-    /// Default scheme of sessions, replacing the file's
-    #[arg(long, value_name = "NAME")]
-    pub(crate) scheme: Option<String>,
+    /// Default scheme of sessions, replacing the file's; of several, simulate runs each, as in cubic,bbr
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) scheme: Vec<String>,
     /// Seed of the first run, replacing the file's
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
@@ -81,18 +83,29 @@ pub(crate) struct CaseArgs {
 }
 
 impl CaseArgs {
-    /// The selection for reading the scenario.
+    /// The selection for reading the scenario, if there is one scheme at most.
     pub(crate) fn selection(&self) -> Result<Selection, CommandFailure> {
-        if let Some(name) = &self.scheme {
+        match self.selections()?.as_slice() {
+            [selection] => Ok(selection.clone()),
+            _ => Err(CommandFailure::usage("--scheme: several names".to_owned(), "name one scheme a call")),
+        }
+    }
+
+    /// A selection for each scheme.
+    pub(crate) fn selections(&self) -> Result<Vec<Selection>, CommandFailure> {
+        for name in &self.scheme {
             scheme_named("--scheme", name)?;
         }
-        Ok(Selection {
-            scheme: self.scheme.clone(),
+        let schemes: Vec<Option<&String>> =
+            if self.scheme.is_empty() { vec![None] } else { self.scheme.iter().map(Some).collect() };
+        let selection = |scheme: Option<&String>| Selection {
+            scheme: scheme.cloned(),
             seed: self.seed,
             duration: self.duration,
             set: self.set.clone(),
             variant: self.variant.clone(),
-        })
+        };
+        Ok(schemes.into_iter().map(selection).collect())
     }
 }
 

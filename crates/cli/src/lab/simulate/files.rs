@@ -36,17 +36,18 @@ fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// Directory of each case's files: the target itself for a single one, else one each, named after the cases'
 /// differences.
-pub(crate) fn places(cases: &[Case]) -> Vec<String> {
+pub(crate) fn places(cases: &[Case], labels: &[Option<String>]) -> Vec<String> {
     if cases.len() == 1 {
         return vec![String::new()];
     }
-    let has_seeds = cases.iter().any(|case| case.variant == cases[0].variant && case.seed != cases[0].seed);
+    let has_seeds = cases.iter().zip(labels).any(|(case, label)| *label == labels[0] && case.seed != cases[0].seed);
     let mut taken = BTreeSet::new();
     cases
         .iter()
-        .map(|case| {
+        .zip(labels)
+        .map(|(case, label)| {
             let seed = format!("seed-{}", case.seed);
-            let base = match case.variant.as_deref().map(slug) {
+            let base = match label.as_deref().map(slug) {
                 Some(label) if has_seeds => format!("{label}-{seed}"),
                 Some(label) => label,
                 None => seed,

@@ -53,14 +53,20 @@ struct Finished {
 impl Args {
     /// Runs all cases of the file.
     pub(super) fn simulate_all(&self) -> Done {
-        let selection = self.case.selection()?;
+        let selections = self.case.selections()?;
         let document = input::document(&self.file)?;
-        let cases = document.cases(&selection)?;
+        let (mut cases, mut labels) = (Vec::new(), Vec::new());
+        for selection in &selections {
+            let of_scheme = document.cases(selection)?;
+            let scheme = selection.scheme.as_deref().filter(|_| selections.len() > 1);
+            labels.extend(of_scheme.iter().map(|case| label(scheme, case)));
+            cases.extend(of_scheme);
+        }
         self.check_memory(&document, &cases)?;
         let checked = self.check(&document, &cases)?;
         let trace = self.begin_trace(&document, &cases)?;
         let staging = self.out.as_deref().map(Staging::begin).transpose()?;
-        let places = files::places(&cases);
+        let places = files::places(&cases, &labels);
         let steps = cases.len() as f64 * checked.longest_s * STEPS_PER_SECOND;
         let progress = StepProgress::new(steps as u64, self.quiet);
 
@@ -71,7 +77,7 @@ impl Args {
             CaseBatch { heading: &checked.heading, places: &places, staging: staging.as_ref(), progress: &progress };
         let one = |index: usize| {
             let place = staging.as_ref().map(|staging| (staging, places[index].as_str()));
-            self.finish(&document, &cases[index], cases.len(), place, trace.as_ref(), &progress)
+            self.finish(&document, &cases[index], &labels, index, place, trace.as_ref(), &progress)
         };
         in_order(cases.len(), threads(), one, |results| self.collect(results, &batch, &mut lines))?;
         progress.clear();
@@ -186,13 +192,15 @@ impl Args {
         &self,
         document: &Document,
         case: &Case,
-        of: usize,
+        labels: &[Option<String>],
+        index: usize,
         place: Option<(&Staging, &str)>,
         trace: Option<&TraceFile>,
         progress: &StepProgress,
     ) -> Result<Finished, CommandFailure> {
-        let (scenario, _) = document.build(case)?;
-        let is_report = !self.json && of <= FULL_REPORTS;
+        let (mut scenario, _) = document.build(case)?;
+        scenario.variant.clone_from(&labels[index]);
+        let is_report = !self.json && labels.len() <= FULL_REPORTS;
         let is_few = scenario.sessions.len() <= FEW_SESSIONS;
         let is_kept = place.is_some();
         let record = Record {
@@ -308,6 +316,12 @@ impl Args {
         let gap = if index == 0 { "" } else { "\n" };
         progress.beside(|| terminal::print(&format!("{gap}{}", finished.text)))
     }
+}
+
+/// The label of a case's results: its variant's, after the scheme where a call has several.
+fn label(scheme: Option<&str>, case: &Case) -> Option<String> {
+    let words: Vec<&str> = scheme.into_iter().chain(case.variant.as_deref()).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// Known before the first run.

@@ -159,7 +159,8 @@ pub(super) fn run(args: &Args) -> Done {
         fairwave_testbed::check(scenario).map_err(failed)?;
     }
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
-    let places = files::places(&cases);
+    let labels: Vec<_> = cases.iter().map(|case| case.variant.clone()).collect();
+    let places = files::places(&cases, &labels);
     let mut skipped = 0;
     for (index, scenario) in scenarios.iter().enumerate() {
         let factor = match args.scale {

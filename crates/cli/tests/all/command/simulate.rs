@@ -51,6 +51,17 @@ fn json__of_several_runs_is_a_line_each_in_order() {
 }
 
 #[test]
+fn json__of_several_schemes_is_a_line_each_in_order() {
+    let args = ["simulate", "-", "--model", "fluid", "--json", "--set", "runs=1", "--scheme", "gtp-printed,gtp"];
+    let label = |run: &Value| format!("{} {}", run["scheme"].as_str().unwrap(), run["variant"].as_str().unwrap());
+    let both: Vec<_> = feed(&args, PAIR).json().iter().map(label).collect();
+    assert_eq!(both, ["gtp-printed gtp-printed", "gtp gtp"]);
+    let with_variants: Vec<_> = feed(&args, &format!("{PAIR}{FOUR}")).json().iter().map(label).collect();
+    let [.., last] = &with_variants[..] else { panic!("four") };
+    assert_eq!((with_variants.len(), last.as_str()), (4, "gtp gtp, alpha 0.2"));
+}
+
+#[test]
 fn json__changes_with_set_and_seed_alone() {
     let metrics = |args: &[&str]| {
         let args = [&["simulate", "-", "--model", "fluid", "--json"], args].concat();
