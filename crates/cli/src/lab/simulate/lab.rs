@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
 use fairwave_catalogue::{Heard, InOrder, collected, in_order, threads};
-use fairwave_scenario::{Case, Document, Record, Run, Scenario, Settings, TraceEvent, WorkKind};
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, WorkKind};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 
@@ -44,6 +44,34 @@ struct CaseBatch<'a> {
     progress: &'a StepProgress,
 }
 
+/// The cases of a file for the schemes of a call.
+struct CaseList {
+    document: Document,
+    cases: Vec<Case>,
+    /// Labels of their results: the variant's, after the scheme where a call has several.
+    labels: Vec<Option<String>>,
+}
+
+impl CaseList {
+    fn new(document: Document, selections: &[Selection]) -> Result<Self, CommandFailure> {
+        let (mut cases, mut labels) = (Vec::new(), Vec::new());
+        for selection in selections {
+            let scheme = selection.scheme.as_deref().filter(|_| selections.len() > 1);
+            for case in document.cases(selection)? {
+                let words: Vec<&str> = scheme.into_iter().chain(case.variant.as_deref()).collect();
+                labels.push((!words.is_empty()).then(|| words.join(", ")));
+                cases.push(case);
+            }
+        }
+        Ok(Self { document, cases, labels })
+    }
+
+    fn build(&self, index: usize) -> Result<Scenario, CommandFailure> {
+        let (scenario, _) = self.document.build(&self.cases[index])?;
+        Ok(Scenario { variant: self.labels[index].clone(), ..scenario })
+    }
+}
+
 /// The results of one case, ready to be printed.
 struct Finished {
     text: String,
@@ -54,19 +82,13 @@ impl Args {
     /// Runs all cases of the file.
     pub(super) fn simulate_all(&self) -> Done {
         let selections = self.case.selections()?;
-        let document = input::document(&self.file)?;
-        let (mut cases, mut labels) = (Vec::new(), Vec::new());
-        for selection in &selections {
-            let of_scheme = document.cases(selection)?;
-            let scheme = selection.scheme.as_deref().filter(|_| selections.len() > 1);
-            labels.extend(of_scheme.iter().map(|case| label(scheme, case)));
-            cases.extend(of_scheme);
-        }
-        self.check_memory(&document, &cases)?;
-        let checked = self.check(&document, &cases)?;
-        let trace = self.begin_trace(&document, &cases)?;
+        let all = CaseList::new(input::document(&self.file)?, &selections)?;
+        let (document, cases) = (&all.document, &all.cases);
+        self.check_memory(document, cases)?;
+        let checked = self.check(document, cases)?;
+        let trace = self.begin_trace(document, cases)?;
         let staging = self.out.as_deref().map(Staging::begin).transpose()?;
-        let places = files::places(&cases, &labels);
+        let places = files::places(cases, &all.labels);
         let steps = cases.len() as f64 * checked.longest_s * STEPS_PER_SECOND;
         let progress = StepProgress::new(steps as u64, self.quiet);
 
@@ -77,7 +99,7 @@ impl Args {
             CaseBatch { heading: &checked.heading, places: &places, staging: staging.as_ref(), progress: &progress };
         let one = |index: usize| {
             let place = staging.as_ref().map(|staging| (staging, places[index].as_str()));
-            self.finish(&document, &cases[index], &labels, index, place, trace.as_ref(), &progress)
+            self.finish(&all, index, place, trace.as_ref(), &progress)
         };
         in_order(cases.len(), threads(), one, |results| self.collect(results, &batch, &mut lines))?;
         progress.clear();
@@ -190,17 +212,14 @@ impl Args {
     /// Runs one case, writes its files, and makes what is printed.
     fn finish(
         &self,
-        document: &Document,
-        case: &Case,
-        labels: &[Option<String>],
+        all: &CaseList,
         index: usize,
         place: Option<(&Staging, &str)>,
         trace: Option<&TraceFile>,
         progress: &StepProgress,
     ) -> Result<Finished, CommandFailure> {
-        let (mut scenario, _) = document.build(case)?;
-        scenario.variant.clone_from(&labels[index]);
-        let is_report = !self.json && labels.len() <= FULL_REPORTS;
+        let scenario = all.build(index)?;
+        let is_report = !self.json && all.cases.len() <= FULL_REPORTS;
         let is_few = scenario.sessions.len() <= FEW_SESSIONS;
         let is_kept = place.is_some();
         let record = Record {
@@ -316,12 +335,6 @@ impl Args {
         let gap = if index == 0 { "" } else { "\n" };
         progress.beside(|| terminal::print(&format!("{gap}{}", finished.text)))
     }
-}
-
-/// The label of a case's results: its variant's, after the scheme where a call has several.
-fn label(scheme: Option<&str>, case: &Case) -> Option<String> {
-    let words: Vec<&str> = scheme.into_iter().chain(case.variant.as_deref()).collect();
-    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// Known before the first run.
