@@ -49,7 +49,7 @@ impl ResultsFeed {
         Ok(())
     }
 
-    /// The results are complete, or the reason why there are none: requested ranges are sent.
+    /// The results are complete, or there is a reason why not: requested ranges are sent.
     pub(crate) fn tell(&self, session: &Session, before: Before, outcome: &Outcome) {
         let stream: Arc<[u8]> = stream(session.secret("results"), before, outcome).into();
         let mut shared = self.shared.lock();
