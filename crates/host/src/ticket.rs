@@ -15,7 +15,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use crc_fast::CrcAlgorithm;
 use data_encoding::{Encoding, Specification};
 use fairwave_proto::codec::TicketId;
 use thiserror::Error;
@@ -204,10 +203,7 @@ fn take<const N: usize>(bytes: &mut &[u8], what: &'static str) -> Result<[u8; N]
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    let mut digest = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(PREFIX.as_bytes());
-    digest.update(bytes);
-    (digest.finalize() as u32).to_be_bytes()
+    crc_fast::crc32_iscsi(&[PREFIX.as_bytes(), bytes].concat()).to_be_bytes()
 }
 
 #[cfg(test)]

@@ -247,7 +247,7 @@ fn forged(turn: u64, template: &[u8]) -> Vec<u8> {
     for byte in &mut packet[HEADER_BYTES + PIECE_BYTES..body] {
         *byte ^= 0x55;
     }
-    let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &packet[..body]) as u32;
+    let sum = crc_fast::crc32_iscsi(&packet[..body]);
     packet[body..body + 4].copy_from_slice(&sum.to_be_bytes());
     packet
 }

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-use crc_fast::{CrcAlgorithm, Digest};
+use crc64fast_nvme::Digest;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
 use crate::format::blocks::BLOCK_BYTES;
@@ -255,10 +255,10 @@ fn read_head(head: &[u8; HEAD]) -> Option<(TemporaryKey, u64, u64, u64, u64)> {
 
 /// Checksum of a head, except its checksum field, and of the bytes.
 fn checksum(head: &[u8; HEAD], bytes: &[u8]) -> u64 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
-    digest.update(&head[..32]);
-    digest.update(bytes);
-    digest.finalize()
+    let mut digest = Digest::new();
+    digest.write(&head[..32]);
+    digest.write(bytes);
+    digest.sum64()
 }
 
 #[cfg(test)]
