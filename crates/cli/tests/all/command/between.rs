@@ -188,7 +188,7 @@ fn cp__between_machines_the_second_cannot_steer_the_terminal() {
     host.write("evil", evil.as_bytes());
     let inner = host.ssh_to_all();
     let body = format!(
-        "case \"$1\" in b) cat '{place}/reply'; cat '{place}/evil' >&2; exit 0;; esac\nexec '{inner}' \"$@\"",
+        "case \"$1\" in b) head -c 100 > /dev/null; cat '{place}/reply'; cat '{place}/evil' >&2; exit 0;; esac\nexec '{inner}' \"$@\"",
         place = host.path("").display()
     );
     let ssh = host.script("loud-ssh", &body);

@@ -21,6 +21,7 @@ impl Host {
         let body = format!(
             "[ \"$1\" = -G ] && {{ echo hostname 127.0.0.1; exit 0; }}\n\
              cd '{home}' && export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' PATH='{bin}':\"$PATH\"\n\
+             length=$(head -c 4 | od -An -tu4 --endian=big) && head -c $length > /dev/null\n\
              cat ../hostile.ask - | sh -c \"$2\"",
             home = self.path("home").display(),
             bin = Path::new(env!("CARGO_BIN_EXE_fairwave")).parent().expect("it lies in a directory").display(),
