@@ -7,6 +7,7 @@ use crate::formula::Formula;
 use crate::judged::{Claim, ClaimValue, Proof};
 use crate::measure::Measure;
 use crate::reduce::{Reduce, worst};
+use crate::sketch::PartSketch;
 use crate::unit::{Dimension, Unit};
 use crate::value_source::{Form, ValueSource};
 use crate::verdict::Verdict;
@@ -282,6 +283,25 @@ impl CheckedClaim {
             Some(ClaimValue::Text(text)) if !text.contains(|c: char| c.is_ascii_digit()) => Form::Words,
             _ => Form::Number,
         }
+    }
+
+    /// The number that the paper prints of a variant for a part of a picture, in bit/s, seconds, bytes or plain.
+    pub(crate) fn printed(&self, part: &PartSketch, variant: Option<&str>) -> Option<f64> {
+        let is_paper = matches!(self.source, ValueSource::Paper | ValueSource::Calibrated);
+        let is_measured = matches!(&self.subject, Subject::Measure(measure) if *measure == part.measure);
+        let is_of = |names: &Vec<String>| names.iter().any(|name| Some(name.as_str()) == variant);
+        let is_same = self.sessions == part.sessions && self.against == part.against && !self.is_beside;
+        let is_plain =
+            self.over_variants == Reduce::Each && [Reduce::Each, part.over_sessions].contains(&self.over_sessions);
+        if !(is_paper && is_measured && is_same && is_plain && self.variants.as_ref().is_some_and(is_of)) {
+            return None;
+        }
+        let value = match (&self.paper, self.expectation) {
+            (Some(ClaimValue::Number(value)), _) => *value,
+            (None, Some(Expectation::Near(value, _))) => value,
+            _ => return None,
+        };
+        Some(value * self.unit.scale)
     }
 
     /// The proofs that its printed value is wrong; empty without `refuted`.

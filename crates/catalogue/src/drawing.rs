@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use fairwave_scenario::Run;
+use fairwave_scenario::{Run, SessionSummary};
 use fairwave_units::{Duration, Time};
 
 use crate::bic_modes::bic_modes;
@@ -11,12 +11,12 @@ use crate::formula::Formula;
 use crate::measure::sessions;
 use crate::outcome::{ExperimentOutcome, Shown};
 use crate::picture::{
-    Axis, Bar, BarChart, BarGroup, Caption, Curve, CurveWeight, Panel, PictureError, PlottedLine, Scale, bar_chart,
-    distances, line_panels, lines, of_run, overlay, side_by_side, trajectories,
+    Axis, Bar, BarChart, BarGroup, Caption, Curve, CurveWeight, LineKind, Panel, PictureError, PlottedLine, Scale,
+    bar_chart, distances, line_panels, lines, of_run, overlay, side_by_side, trajectories,
 };
 use crate::samples::Samples;
 use crate::samples::TimeSpan;
-use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, LinesSketch, Picture, Shot};
+use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, LinesSketch, PartSketch, Picture, Shot};
 use crate::wire::picture_beside;
 
 /// Points of a response function.
@@ -35,6 +35,9 @@ pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureE
         Picture::Bars(sketch) => Some(bars(outcome, sketch)),
         Picture::Lines(sketch) => Some(measured_lines(outcome, sketch)),
         _ if shown.is_empty() => None,
+        Picture::Rates(shot) | Picture::Trajectories(shot) | Picture::Overlay(shot) if ends_early(outcome, shot) => {
+            None
+        }
         Picture::Rates(shot) => Some(rates(outcome, shown, shot)),
         Picture::Trajectories(shot) => {
             Some(with_parts(shown, shot, |shown, curves| trajectories(&caption(outcome, shown), curves)))
@@ -49,6 +52,16 @@ pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureE
         Picture::Index(sketch) => Some(index(outcome, shown, sketch)),
         Picture::Windows(shot) => Some(windows(outcome, shown, shot)),
     }
+}
+
+/// Whether a run was shortened so much that a chosen session does not start: its picture would mislead.
+fn ends_early(outcome: &ExperimentOutcome, shot: &Shot) -> bool {
+    let starts_late = |one: &Arc<Shown>| {
+        let end_s = one.run.summary.duration_s;
+        let chosen = sessions(&one.run, shot.sessions.as_deref()).unwrap_or_default();
+        chosen.iter().any(|&k| one.scenario.sessions[k].start.as_secs_f64() >= end_s)
+    };
+    outcome.quick && outcome.shown.iter().any(starts_late)
 }
 
 /// Title and footer of the picture of some runs.
@@ -96,7 +109,7 @@ fn curve<'a>(one: &'a Shown, all: &[Arc<Shown>]) -> Curve<'a> {
 
 fn rates(outcome: &ExperimentOutcome, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
     let shown = in_order(shown, shot.variants.as_deref());
-    if let ([one], None, None, false) = (&shown[..], &shot.sessions, &shot.window, shot.rates_alone) {
+    if let ([one], None, None, false) = (&shown[..], &shot.sessions, &shot.window, shot.rates_alone || shot.sum) {
         return of_run(&one.scenario, &one.run);
     }
     with_parts(&shown, shot, |shown, curves| match (shown, curves) {
@@ -173,10 +186,18 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
     for step in &mut part.max_min {
         step.rates_bps = chosen.iter().filter_map(|&k| step.rates_bps.get(k).copied()).collect();
     }
+    if let (true, Some(first)) = (shot.sum, part.summary.sessions.first()) {
+        part.summary.sessions.push(SessionSummary {
+            name: "sum".into(),
+            rtt_s: 0.0,
+            max_min_bps: 0.0,
+            ..first.clone()
+        });
+    }
     if let Some(rates) = &mut part.rates {
         let kept = rates.ends.iter().filter(|end| end.as_secs_f64() <= end_s + 1e-9).count();
         rates.ends.truncate(kept);
-        rates.sessions = chosen.len();
+        rates.sessions = part.summary.sessions.len();
         for column in [
             &mut rates.rate_bps,
             &mut rates.wire_rate_bps,
@@ -186,8 +207,13 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
             &mut rates.measured_bps,
         ] {
             if !column.is_empty() {
-                *column =
-                    (0..kept).flat_map(|i| chosen.iter().map(move |&k| i * of + k)).map(|at| column[at]).collect();
+                let row = |i: usize| chosen.iter().map(|&k| column[i * of + k]).collect::<Vec<f64>>();
+                let with_sum = |mut row: Vec<f64>| {
+                    let sum: f64 = row.iter().sum();
+                    row.extend(shot.sum.then_some(sum));
+                    row
+                };
+                *column = (0..kept).map(row).flat_map(with_sum).collect();
             }
         }
     }
@@ -213,6 +239,13 @@ fn index(outcome: &ExperimentOutcome, shown: &[Arc<Shown>], sketch: &IndexSketch
     lines(&caption(outcome, &shown), &x, &y, &all)
 }
 
+/// The paper's value of a part in a variant, on the picture's axis.
+fn printed(outcome: &ExperimentOutcome, part: &PartSketch, variant: Option<&str>) -> Option<f64> {
+    let experiment = outcome.experiment;
+    let value = experiment.claims.iter().find_map(|claim| claim.printed(part, variant))?;
+    Some(experiment.picture.height(part, value))
+}
+
 fn bars(outcome: &ExperimentOutcome, sketch: &BarsSketch) -> Result<String, PictureError> {
     let experiment = outcome.experiment;
     let bar = |(variant, values): &(Option<String>, Vec<f64>), group: &str| {
@@ -223,7 +256,8 @@ fn bars(outcome: &ExperimentOutcome, sketch: &BarsSketch) -> Result<String, Pict
         if let (Some(_), Some(limit)) = (&sketch.rest, sketch.limit) {
             values.push((limit - values.iter().sum::<f64>()).max(0.0));
         }
-        Bar { label: label.to_owned(), values }
+        let printed = sketch.parts.iter().map(|part| printed(outcome, part, variant.as_deref())).collect();
+        Bar { label: label.to_owned(), values, printed }
     };
     let all = &outcome.heights;
     let groups = match &sketch.groups {
@@ -275,7 +309,13 @@ fn measured_lines(outcome: &ExperimentOutcome, sketch: &LinesSketch) -> Result<S
         for theory in sketch.theory.iter().filter(|theory| theory.part == part.label) {
             let height = |formula: &Formula| experiment.picture.height(part, formula.evaluate());
             let points = sketch.at.iter().copied().zip(theory.formulas.iter().map(height)).collect();
-            lines.push(PlottedLine { is_theory: true, ..PlottedLine::measured(theory.label.clone(), points) });
+            lines.push(PlottedLine { kind: LineKind::Theory, ..PlottedLine::measured(theory.label.clone(), points) });
+        }
+        let marks = sketch.lines.iter().flat_map(|line| sketch.at.iter().zip(&line.variants));
+        let marks = marks.filter_map(|(at, name)| Some((*at, printed(outcome, part, Some(name))?)));
+        let points: Vec<_> = marks.collect();
+        if !points.is_empty() {
+            lines.push(PlottedLine { kind: LineKind::Printed, ..PlottedLine::measured("printed".to_owned(), points) });
         }
         panels.push(Panel { label: part.label.clone(), lines });
     }
@@ -342,6 +382,10 @@ mod tests {
         assert_eq!(few.wire_bps()[29 * 2], all.wire_bps()[29 * 5 + 3]);
         assert_eq!(few.wire_bps()[29 * 2 + 1], all.wire_bps()[29 * 5 + 1]);
         assert_eq!(&*part.summary.sessions[0].name, "s4-d1");
+        let summed = super::part(&run, &Shot { sum: true, ..shot }).unwrap();
+        let rates = summed.rates.as_ref().unwrap();
+        assert_eq!((rates.sessions, &*summed.summary.sessions[2].name), (3, "sum"));
+        assert_eq!(rates.wire_bps()[29 * 3 + 2], few.wire_bps()[29 * 2] + few.wire_bps()[29 * 2 + 1]);
         let wrong = Shot { sessions: Some(vec!["nobody".to_owned()]), ..Shot::default() };
         assert_eq!(super::part(&run, &wrong), Err(PictureError::Measure(MeasureError::Session("nobody".into()))));
     }

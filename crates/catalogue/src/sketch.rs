@@ -53,6 +53,8 @@ pub struct Shot {
     /// Only rates, without the max-min rates, if the paper does not expect these.
     #[serde(default)]
     pub(crate) rates_alone: bool,
+    /// Whether the sum of the sessions' rates is one more curve; for rates.
+    pub(crate) sum: bool,
     /// For windows: BIC's modes.
     #[serde(default)]
     pub(crate) bic_modes: bool,
@@ -259,8 +261,8 @@ impl Picture {
             Self::Rates(shot) | Self::Trajectories(shot) | Self::Overlay(shot) if shot.bic_modes => {
                 Err("bic_modes goes with windows".to_owned())
             }
-            Self::Windows(shot) | Self::Trajectories(shot) | Self::Overlay(shot) if shot.rates_alone => {
-                Err("rates_alone goes with rates".to_owned())
+            Self::Windows(shot) | Self::Trajectories(shot) | Self::Overlay(shot) if shot.rates_alone || shot.sum => {
+                Err("rates_alone and sum go with rates".to_owned())
             }
             Self::Curves(curves) => {
                 let [least, most] = curves.loss_rate;

@@ -6,6 +6,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::style::Color;
 
 use super::canvas::{Area, Font, font};
+use super::max_min::levels;
 use super::palette::{AXIS, FAINT, GRID, INK};
 use super::request::PictureError;
 
@@ -194,9 +195,11 @@ pub(super) fn rate_limit<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
     let mut largest = 0.0_f64;
     for run in all {
         let sampled = run.rates.iter().flat_map(|rates| rates.wire_bps().iter());
-        let steps = run.max_min.iter().flat_map(|step| step.rates_bps.iter());
-        let last = run.summary.sessions.iter().map(|session| &session.max_min_bps);
-        largest = sampled.chain(steps).chain(last).filter(|rate| rate.is_finite()).fold(largest, |a, b| a.max(*b));
+        let levels = levels(run);
+        largest = sampled
+            .chain(levels.iter().map(|level| &level.bps))
+            .filter(|rate| rate.is_finite())
+            .fold(largest, |a, b| a.max(*b));
     }
     limit_above(largest)
 }

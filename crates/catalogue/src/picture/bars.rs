@@ -5,9 +5,13 @@ use plotters::style::{Color, RGBColor};
 
 use super::axis::{Grid, Margins, decade_ticks, ticks};
 use super::canvas::{Area, Canvas, drawing, fit, font, text_width, units};
+use super::curve;
 use super::label::{self, CurveSample, Label};
-use super::palette::{self, FAINT, INK, PAPER};
+use super::palette::{self, FAINT, INK, Marker, PAPER};
 use super::request::{Caption, PictureError};
+
+/// Marker of a printed value.
+pub(super) const PRINTED: Marker = Marker::Cross;
 
 /// A picture of bars.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +48,8 @@ pub struct Bar {
     pub label: String,
     /// A height for each part.
     pub values: Vec<f64>,
+    /// The paper's value of each part that has one; not for stacks.
+    pub printed: Vec<Option<f64>>,
 }
 
 /// Draws bars.
@@ -56,10 +62,11 @@ pub fn bar_chart(caption: &Caption, chart: &BarChart) -> Result<String, PictureE
 
 fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     let is_log = chart.is_log && !chart.is_stacked;
-    let named = chart.parts.len() > 1 || chart.is_stacked;
+    let has_printed = printed(chart).next().is_some();
+    let named = chart.parts.len() > 1 || chart.is_stacked || has_printed;
     let right = if named { label::room(chart.parts.iter().map(String::as_str), 12) } else { 24 };
     let range = range(chart, is_log);
-    let grid = Grid::new(area, Margins { left: 58, right, top: 34, bottom: 50 }, (0.0, 1.0), range);
+    let grid = Grid::new(area, Margins { left: 58, right, top: 44, bottom: 58 }, (0.0, 1.0), range);
     let lines = if is_log { decade_ticks(range) } else { ticks(range, 6) };
     grid.value_axis(&lines, &chart.axis, 12)?;
     let place = |value: f64| if is_log { value.log10() } else { value };
@@ -71,6 +78,8 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     let slots: f64 = chart.groups.iter().map(|group| width_of(group) + 1.2).sum();
     let slot = ((grid.right - grid.left) / slots).min(70.0);
     let mut x = grid.left + (grid.right - grid.left - slot * slots) / 2.0;
+    // Rows of a bar's label: the group's label is below them.
+    let rows = if chart.groups.iter().all(|group| group.label.is_empty()) { 4 } else { 2 };
     for group in &chart.groups {
         x += 0.6 * slot;
         let from = x;
@@ -88,16 +97,24 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
                         grid.note(left + slot / 2.0, grid.y(high) - 8.0, &text, font(10, FAINT).centred())?;
                     }
                 }
+                if let Some(value) =
+                    bar.printed.get(n).copied().flatten().filter(|value| !chart.is_stacked && value.is_finite())
+                {
+                    let at = (left + slot / 2.0, grid.y(place(value)));
+                    curve::marker(&grid, at, PRINTED, INK, 5.0)?;
+                }
             }
             let room = ((across + between) * slot) as i32;
-            let size = if text_width(&bar.label, 11) <= room { 11 } else { 9 };
-            grid.note(middle, grid.bottom + 12.0, &fit(&bar.label, room.max(24), size), font(size, INK).centred())?;
+            let (size, rows) = if text_width(&bar.label, 11) <= room { (11, 1) } else { (9, rows) };
+            for (row, text) in wrapped(&bar.label, room.max(24), size, rows).iter().enumerate() {
+                grid.note(middle, grid.bottom + 12.0 + 11.0 * row as f64, text, font(size, INK).centred())?;
+            }
             x += (across + between) * slot;
         }
         x -= between * slot;
         let middle = f64::midpoint(from, x);
         let room = (x - from + slot) as i32;
-        grid.note(middle, grid.bottom + 32.0, &fit(&group.label, room, 12), font(12, INK).bold().centred())?;
+        grid.note(middle, grid.bottom + 42.0, &fit(&group.label, room, 12), font(12, INK).bold().centred())?;
         x += 0.6 * slot;
     }
     grid.area.line(&[(grid.left, grid.bottom), (grid.right, grid.bottom)], palette::AXIS.to_rgba(), 1.0)?;
@@ -111,7 +128,30 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
         let sample = CurveSample::Band(colour(chart, n), 1.0);
         Label { y: grid.top + 10.0 + 20.0 * row as f64, text: part.clone(), sample }
     });
-    label::draw(&grid, labels.collect(), 12)
+    let y = grid.top + 10.0 + 20.0 * count as f64;
+    let marks = has_printed.then(|| Label { y, text: "printed".to_owned(), sample: CurveSample::Mark(INK, PRINTED) });
+    label::draw(&grid, labels.chain(marks).collect(), 12)
+}
+
+/// The text in at most `rows` lines of `room` pixels; the last is truncated if it is wider.
+fn wrapped(text: &str, room: i32, size: i32, rows: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let is_last = lines.len() == rows;
+        match lines.last_mut() {
+            Some(line) if is_last || text_width(&format!("{line} {word}"), size) <= room => {
+                *line = format!("{line} {word}");
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| fit(line, room, size)).collect()
+}
+
+/// The paper's values.
+fn printed(chart: &BarChart) -> impl Iterator<Item = f64> + '_ {
+    let bars = chart.groups.iter().flat_map(|group| &group.bars).filter(|_| !chart.is_stacked);
+    bars.flat_map(|bar| &bar.printed).copied().flatten().filter(|value| value.is_finite())
 }
 
 /// The ends of the axis: from zero, or from the power of ten below the minimum.
@@ -120,7 +160,8 @@ fn range(chart: &BarChart, is_log: bool) -> (f64, f64) {
     let heights: Vec<f64> = if chart.is_stacked {
         bars.map(|bar| bar.values.iter().filter(|value| value.is_finite()).sum()).collect()
     } else {
-        bars.flat_map(|bar| bar.values.iter().copied()).filter(|value| value.is_finite()).collect()
+        let values = bars.flat_map(|bar| bar.values.iter().copied()).filter(|value| value.is_finite());
+        values.chain(printed(chart)).collect()
     };
     let most = chart.limit.unwrap_or_else(|| heights.iter().copied().fold(0.0, f64::max) * 1.08);
     if is_log {
@@ -157,7 +198,8 @@ mod tests {
     use super::*;
 
     fn chart(is_stacked: bool, is_log: bool, value: f64) -> BarChart {
-        let bar = |label: &str| Bar { label: label.into(), values: vec![value, 20.0] };
+        let bar =
+            |label: &str| Bar { label: label.into(), values: vec![value, 20.0], printed: vec![Some(value), None] };
         let group = |label: &str| BarGroup { label: label.into(), bars: vec![bar("aimd"), bar("bic")] };
         BarChart {
             axis: "share, %".into(),
@@ -191,6 +233,28 @@ mod tests {
         }
         let empty = BarChart { groups: Vec::new(), ..chart(true, false, 1.0) };
         assert_eq!(bar_chart(&Caption::default(), &empty), Err(PictureError::Empty));
+    }
+
+    #[test]
+    fn wrapped__breaks_at_spaces_and_truncates_the_last_line() {
+        let wide = text_width("told twice", 9) + 1;
+        assert_eq!(wrapped("told twice as much", wide, 9, 4), ["told twice", "as much"]);
+        assert_eq!(wrapped("path rate", 200, 9, 2), ["path rate"]);
+        let cut = wrapped("told twice as much as there is", wide, 9, 2);
+        assert!(cut.len() == 2 && cut[1].starts_with("as m") && cut[1] != "as much as there is", "{cut:?}");
+    }
+
+    #[test]
+    fn bar_chart__marks_printed_values() {
+        let plain = |printed: Vec<Option<f64>>| {
+            let mut chart = chart(false, false, 30.0);
+            chart.groups.iter_mut().flat_map(|group| &mut group.bars).for_each(|bar| bar.printed.clone_from(&printed));
+            bar_chart(&Caption::default(), &chart).unwrap()
+        };
+        let (none, all) = (plain(Vec::new()), plain(vec![Some(25.0), Some(28.0)]));
+        assert!(all.contains(">\nprinted\n<") && !none.contains("printed"));
+        // A cross has two strokes and their light rim: eight bars and the legend.
+        assert_eq!(all.matches("<polyline").count() - none.matches("<polyline").count(), 4 * 9);
     }
 
     #[test]

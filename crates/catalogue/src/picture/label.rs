@@ -30,12 +30,15 @@ pub(super) enum CurveSample {
     Dashed(RGBColor),
     /// A band of this colour and opacity.
     Band(RGBColor, f64),
+    /// A marker without a line.
+    Mark(RGBColor, Marker),
 }
 
 /// Draws labels to the right of a grid, as near to their curves as possible.
 pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Result<(), PictureError> {
-    labels.sort_by(|a, b| a.y.total_cmp(&b.y));
     let pitch = f64::from(size) * 1.5;
+    // Curves that end at about the same height keep their order, which is then that of other panels.
+    labels.sort_by(|a, b| (a.y / pitch).round().total_cmp(&(b.y / pitch).round()));
     let wanted: Vec<_> = labels.iter().map(|label| label.y).collect();
     let heights = spread(&wanted, pitch, grid.top, grid.bottom);
     let (from, to) = (grid.right + 10.0, grid.right + 30.0);
@@ -52,6 +55,7 @@ pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Re
             CurveSample::Band(colour, opacity) => {
                 grid.area.line(&[(from, y), (to, y)], colour.mix(opacity), 8.0)?;
             }
+            CurveSample::Mark(colour, shape) => curve::marker(grid, (f64::midpoint(from, to), y), shape, colour, 5.0)?,
         }
         grid.note(to + 6.0, y, &fit(&label.text, room, size), font(size, INK))?;
     }

@@ -3,6 +3,7 @@
 use plotters::style::Color;
 
 use super::axis::{Grid, Margins, decade_ticks, ticks};
+use super::bars::PRINTED;
 use super::canvas::{Area, Canvas, fit, font};
 use super::curve;
 use super::label::{self, CurveSample, Label};
@@ -39,14 +40,25 @@ pub struct PlottedLine {
     pub label: String,
     /// x and y.
     pub points: Vec<(f64, f64)>,
-    /// Drawn thin and grey, behind the measured ones.
-    pub is_theory: bool,
+    /// How it is drawn.
+    pub kind: LineKind,
+}
+
+/// Origin of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// Measured: coloured, with markers.
+    Measured,
+    /// Computed: thin and grey, behind the measured ones.
+    Theory,
+    /// Printed in the paper: only markers.
+    Printed,
 }
 
 impl PlottedLine {
     /// A line of measured points.
     pub fn measured(label: String, points: Vec<(f64, f64)>) -> Self {
-        Self { label, points, is_theory: false }
+        Self { label, points, kind: LineKind::Measured }
     }
 }
 
@@ -158,33 +170,40 @@ fn draw(
     let mut labels = Vec::new();
     let mut marks = Vec::new();
     // Theory first, so that measured points lie on top of it.
-    let (theory, measured): (Vec<_>, Vec<_>) = lines.iter().enumerate().partition(|(_, line)| line.is_theory);
+    let is_theory = |(_, line): &(usize, &PlottedLine)| line.kind == LineKind::Theory;
+    let (theory, measured): (Vec<_>, Vec<_>) = lines.iter().enumerate().partition(is_theory);
     for (n, line) in theory.into_iter().chain(measured) {
         let style = (palette::colour(n), width, Some(palette::marker(n)));
-        let (colour, width, shape) = if line.is_theory { (FAINT, 1.0, None) } else { style };
+        let (colour, width, shape) = if line.kind == LineKind::Theory { (FAINT, 1.0, None) } else { style };
         let placed: Vec<_> = line.points.iter().map(|(a, b)| (x.axis.place(*a), y.axis.place(*b))).collect();
         // Points outside the axis would be drawn at its end.
         let is_seen =
             |point: &(f64, f64)| point.1.is_finite() && (x.range.0 - 1e-9..=x.range.1 + 1e-9).contains(&point.0);
+        let good: Vec<_> = placed.iter().filter(|point| is_seen(point)).copied().collect();
+        if line.kind == LineKind::Printed {
+            marks.extend(good.iter().map(|point| (*point, PRINTED, INK)));
+            let end = good.last().map_or(grid.bottom, |point| grid.at(*point).1);
+            labels.push(Label { y: end, text: line.label.clone(), sample: CurveSample::Mark(INK, PRINTED) });
+            continue;
+        }
         for piece in placed.split(|point| !is_seen(point)) {
             curve::line(&grid, piece, colour.to_rgba(), width)?;
         }
-        let good: Vec<_> = placed.iter().filter(|point| is_seen(point)).copied().collect();
-        if line.is_theory {
+        if line.kind == LineKind::Theory {
             // A curve has no points to mark.
         } else if good.len() <= FEW_POINTS {
-            marks.extend(good.iter().map(|point| (*point, n)));
+            marks.extend(good.iter().map(|point| (*point, palette::marker(n), palette::colour(n))));
         } else {
             let slots = 4 * lines.len();
             let place = |round: usize| good.get(good.len() * (2 * (round * lines.len() + n) + 1) / (2 * slots));
-            marks.extend((0..4).filter_map(place).map(|point| (*point, n)));
+            marks.extend((0..4).filter_map(place).map(|point| (*point, palette::marker(n), palette::colour(n))));
         }
         let end = good.last().map_or(grid.bottom, |point| grid.at(*point).1);
         labels.push(Label { y: end, text: line.label.clone(), sample: CurveSample::Curve(colour, width, shape) });
     }
     // Markers are drawn on top of all lines.
-    for (point, n) in marks {
-        curve::marker(&grid, grid.at(point), palette::marker(n), palette::colour(n), radius)?;
+    for (point, shape, colour) in marks {
+        curve::marker(&grid, grid.at(point), shape, colour, radius)?;
     }
     label::draw(&grid, labels, size)
 }
@@ -220,6 +239,17 @@ mod tests {
             assert!(lines(&Caption::default(), &log, &linear, &[line(points)]).is_ok());
             assert!(lines(&Caption::default(), &linear, &log, &[line(points)]).is_ok());
         }
+    }
+
+    #[test]
+    fn lines__printed_are_marks_alone() {
+        let linear = axis(Scale::Linear, Some((0.0, 10.0)));
+        let draw = |kind| {
+            let line = PlottedLine { kind, ..line(&[(1.0, 1.0), (2.0, 2.0), (9.0, 3.0)]) };
+            lines(&Caption::default(), &linear, &linear, &[line]).unwrap().matches("<polyline").count()
+        };
+        // A line and its sample; three crosses of four strokes, and one more in the legend.
+        assert_eq!(draw(LineKind::Printed) - draw(LineKind::Theory), 4 * 4 - 2);
     }
 
     #[test]

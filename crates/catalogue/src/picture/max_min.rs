@@ -12,7 +12,11 @@ pub(super) struct Level {
     pub(super) bps: f64,
 }
 
-/// The max-min rates above zero of all sessions; one common to several sessions is named once.
+/// Shortest visible level, as a share of the run.
+const MIN_SHARE: f64 = 0.005;
+
+/// The max-min rates above zero of all sessions; one common to several sessions is named once, and one that would be a
+/// dot is left out.
 pub(super) fn levels(run: &Run) -> Vec<Level> {
     let end_s = run.summary.duration_s;
     let mut levels = Vec::new();
@@ -36,7 +40,7 @@ pub(super) fn levels(run: &Run) -> Vec<Level> {
     // Seven digits: the same level from different sums is drawn once.
     levels.retain(|level| {
         let key = format!("{:?} {:?} {:.6e}", level.from_s, level.to_s, level.bps);
-        level.bps > 0.0 && level.to_s > level.from_s && seen.insert(key)
+        level.bps > 0.0 && level.to_s - level.from_s > MIN_SHARE * end_s && seen.insert(key)
     });
     levels
 }

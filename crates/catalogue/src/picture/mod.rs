@@ -26,7 +26,7 @@ use canvas::Canvas;
 
 pub use bars::{Bar, BarChart, BarGroup, bar_chart};
 pub use beside::{BesideCurve, rates_beside};
-pub use lines::{Axis, Panel, PlottedLine, Scale, line_panels, lines};
+pub use lines::{Axis, LineKind, Panel, PlottedLine, Scale, line_panels, lines};
 pub use request::{Caption, Curve, CurveWeight, FEW_SESSIONS, PictureError};
 
 /// The picture of one run: up to [`FEW_SESSIONS`] sessions as rates over time with the max-min rates, more as distance

@@ -1,6 +1,6 @@
 //! The rates of sessions over time: a few named ones, or many, a thin line each.
 
-use fairwave_scenario::Run;
+use fairwave_scenario::{Run, SessionSummary};
 use plotters::style::Color;
 
 use super::axis::{Grid, Margins, rate_limit, rate_unit, ticks};
@@ -9,6 +9,7 @@ use super::label::{self, CurveSample, Label};
 use super::palette::{self, FAINT, INK};
 use super::request::{FEW_SESSIONS, PictureError};
 use super::{curve, max_min, spread};
+use crate::judged::digits;
 
 /// Available space.
 #[derive(Clone, Copy)]
@@ -32,12 +33,15 @@ pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), P
 /// Draws the rates of a run on top of thin and pale curves of another run of the same sessions.
 pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: Style<'_>) -> Result<(), PictureError> {
     let sessions = run.summary.sessions.len();
-    let (size, limit, inset) = match style {
-        Style::Full => {
-            let right = label::room(run.summary.sessions.iter().map(|session| &*session.name), 12);
-            (12, rate_limit(std::iter::once(run)), Margins { left: 52, right, top: 34, bottom: 28 })
-        }
-        Style::Panel { rate_limit, .. } => (10, rate_limit, Margins { left: 38, right: 92, top: 50, bottom: 26 }),
+    let (size, limit) = match style {
+        Style::Full => (12, rate_limit(std::iter::once(run))),
+        Style::Panel { rate_limit, .. } => (10, rate_limit),
+    };
+    let names: Vec<String> = (0..sessions).map(|session| name(run, session)).collect();
+    let right = label::room(names.iter().map(String::as_str), size);
+    let inset = match style {
+        Style::Full => Margins { left: 52, right, top: 34, bottom: 28 },
+        Style::Panel { .. } => Margins { left: 38, right, top: 50, bottom: 26 },
     };
     if let Style::Panel { label, .. } = style {
         let width = area.size().0 - 10;
@@ -64,14 +68,13 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
     let width = if matches!(style, Style::Full) { 2.4 } else { 1.8 };
     let mut labels = Vec::new();
     let mut marks = Vec::new();
-    for session in 0..sessions {
+    for (session, name) in names.iter().enumerate() {
         let points = points_of(run, session, unit.bps)?;
         let (colour, shape) = (palette::colour(session), palette::marker(session));
         curve::line(&grid, &points, colour.to_rgba(), width)?;
         marks.extend(mark_places(&points, session, sessions).into_iter().map(|point| (point, session)));
         let last = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
-        let text = run.summary.sessions[session].name.to_string();
-        labels.push(Label { y: last, text, sample: CurveSample::Curve(colour, width, Some(shape)) });
+        labels.push(Label { y: last, text: name.clone(), sample: CurveSample::Curve(colour, width, Some(shape)) });
     }
     let levels = max_min::levels(run);
     for level in &levels {
@@ -88,6 +91,18 @@ pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: 
     }
     label::draw(&grid, labels, size)?;
     if levels.is_empty() { Ok(()) } else { max_min_key(&grid, size) }
+}
+
+/// Name of a session, with its round-trip time if those of the sessions differ.
+fn name(run: &Run, session: usize) -> String {
+    let all = &run.summary.sessions;
+    let one = &all[session];
+    // Zero for a sum.
+    let is_alike = |other: &SessionSummary| other.rtt_s == 0.0 || other.rtt_s == one.rtt_s;
+    if one.rtt_s == 0.0 || all.iter().all(is_alike) {
+        return one.name.to_string();
+    }
+    format!("{}, {} ms", one.name, digits(one.rtt_s * 1e3))
 }
 
 /// Draws every session's rate, up to `rate_limit` in bit/s; with the name of the run at the top, if there are several.
